@@ -1,0 +1,31 @@
+"""Time, asked of the current World."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+
+from holdfast.kernel.world import current
+
+
+def now() -> float:
+    """This process's wall clock, in seconds since 1970: for people and for ids, never for ownership."""
+    return current().now()
+
+
+def host_now() -> float:
+    """The clock of the machine that holds a SQLite file, in seconds since 1970."""
+    return current().host_now()
+
+
+def monotonic() -> float:
+    """Seconds that only grow; the difference of two readings is a duration."""
+    return current().monotonic()
+
+
+async def sleep(seconds: float) -> None:
+    await current().sleep(seconds)
+
+
+def moment(seconds: float) -> datetime:
+    """Seconds since 1970 as a date and time in UTC."""
+    return datetime.fromtimestamp(seconds, UTC)

@@ -1,0 +1,36 @@
+"""What travels with a piece of work: which story it belongs to, what caused it, and when it must be over."""
+
+from __future__ import annotations
+
+from collections.abc import Generator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from typing import Any
+
+import msgspec
+
+
+class Context(msgspec.Struct, frozen=True, kw_only=True):
+    correlation_id: str | None = None  # the whole story: a request and all that follows from it
+    causation_id: str | None = None  # the job or event that caused this one
+    trace: str | None = None  # a W3C traceparent
+    deadline: float | None = None  # seconds since 1970, on the database's clock
+    job_id: str | None = None  # the job that is running now
+
+
+_context: ContextVar[Context] = ContextVar("holdfast_context", default=Context())  # noqa: B039  it is frozen
+
+
+def context() -> Context:
+    return _context.get()
+
+
+@contextmanager
+def within(**changes: Any) -> Generator[Context, None, None]:
+    """Run the block with some of the context changed."""
+    changed = msgspec.structs.replace(_context.get(), **changes)
+    mark = _context.set(changed)
+    try:
+        yield changed
+    finally:
+        _context.reset(mark)

@@ -1,0 +1,43 @@
+"""Named places where a crash would hurt most. Production walks past them; tests arm them to die, fail or wait there."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Generator
+from contextlib import contextmanager
+
+# Every name, with what is true at that place. A crash point that is not listed here fails the check.
+CRASHPOINTS = {
+    "store.before_commit": "all statements ran, nothing is committed",
+    "store.after_commit": "committed, and nobody has been told",
+    "transaction.before_commit": "the caller's statements ran, nothing is committed",
+    "transaction.after_commit": "the caller's transaction is committed, and the caller does not know",
+    "claim.taken": "a claim is held and its body has not begun",
+    "body.done": "the body has run and its outcome is not written",
+    "schedule.before_tick": "a tick is due and its job is not enqueued",
+}
+
+_armed: dict[str, Callable[[str], None]] = {}
+
+
+def crashpoint(name: str) -> None:
+    """Walk past, unless a test has armed this place."""
+    if _armed:
+        action = _armed.get(name) or _armed.get("*")
+        if action is not None:
+            action(name)
+
+
+@contextmanager
+def armed(name: str, action: Callable[[str], None]) -> Generator[None, None, None]:
+    """In a test: do `action` at the place called `name`, or at every place for `*`."""
+    if name != "*" and name not in CRASHPOINTS:
+        raise ValueError(f"There is no crash point {name!r}. There are: {', '.join(CRASHPOINTS)}.")
+    before = _armed.get(name)
+    _armed[name] = action
+    try:
+        yield
+    finally:
+        if before is None:
+            del _armed[name]
+        else:
+            _armed[name] = before

@@ -1,0 +1,100 @@
+"""Every error of Holdfast.
+
+HoldfastError
+├── UsageError              the call is wrong, and nothing was stored (also a ValueError)
+│   ├── PayloadError        a value that the codec does not take
+│   ├── WrongConnection     `tx` is not a transaction of this store's database
+│   └── NotOpen             the store is not open, or closed already
+├── TooManyWaiting          the task's `max_waiting` is reached; nothing was stored
+├── LeaseLost               the holder's token is no longer the newest: someone else may run this now
+└── StoreError              the store could not do it
+    ├── StoreUnavailable    not reachable, or not in time; nothing was stored, trying again is safe
+    │   └── StoreBusy       SQLite: another process held the write lock too long
+    ├── StoreFull           no space left; nothing was stored
+    ├── StoreReadOnly       the database accepts no writes now (a fail-over, most often)
+    ├── CommitUnknown       the answer to COMMIT was lost: it happened or it did not
+    ├── TransactionEnded    the transaction was cut off or has ended; its writes are rolled back
+    ├── UnsupportedStore    this SQLite, file system or library cannot keep the promises
+    └── SchemaError         the tables do not fit this version of Holdfast
+        ├── SchemaMissing   there are none yet, or some are older: migrate
+        ├── SchemaTooNew    a newer Holdfast has migrated them
+        └── SchemaChanged   a migration that was applied differs from the one in this version
+"""
+
+from __future__ import annotations
+
+
+class HoldfastError(Exception):
+    """The root: `except HoldfastError` catches all of them."""
+
+
+class UsageError(HoldfastError, ValueError):
+    """The call is wrong, and nothing was stored."""
+
+
+class PayloadError(UsageError):
+    """A value that the codec does not take."""
+
+
+class WrongConnection(UsageError):
+    """`tx` is not a transaction of this store's database."""
+
+
+class NotOpen(UsageError):
+    """The store is not open, or closed already."""
+
+
+class TooManyWaiting(HoldfastError):
+    """The task's `max_waiting` is reached; nothing was stored."""
+
+
+class LeaseLost(HoldfastError):
+    """The holder's token is no longer the newest: someone else may run this now."""
+
+
+class StoreError(HoldfastError):
+    """The store could not do it."""
+
+
+class StoreUnavailable(StoreError):
+    """Not reachable, or not in time; nothing was stored, and trying again is safe."""
+
+
+class StoreBusy(StoreUnavailable):
+    """SQLite: another process held the write lock too long."""
+
+
+class StoreFull(StoreError):
+    """No space left; nothing was stored."""
+
+
+class StoreReadOnly(StoreError):
+    """The database accepts no writes now."""
+
+
+class CommitUnknown(StoreError):
+    """The answer to COMMIT was lost: it happened or it did not."""
+
+
+class TransactionEnded(StoreError):
+    """The transaction was cut off or has ended; its writes are rolled back."""
+
+
+class UnsupportedStore(StoreError):
+    """This SQLite, file system or library cannot keep the promises."""
+
+
+class SchemaError(StoreError):
+    """The tables do not fit this version of Holdfast."""
+
+
+class SchemaMissing(SchemaError):
+    """There are no tables yet, or some are older: migrate."""
+
+
+class SchemaTooNew(SchemaError):
+    """A newer Holdfast has migrated the tables."""
+
+
+class SchemaChanged(SchemaError):
+    """A migration that was applied differs from the one in this version."""

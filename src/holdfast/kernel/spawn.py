@@ -1,0 +1,86 @@
+"""Tasks and threads: started here, so that a simulation can run them and nothing is dropped by the collector."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Coroutine, Generator, Iterable
+from typing import Any, Generic, TypeVar
+
+from holdfast.kernel.telemetry import note
+from holdfast.kernel.world import Body, Mailbox, Thread, current
+
+T = TypeVar("T")
+
+_tasks: set[asyncio.Task[Any]] = set()
+
+
+def spawn(work: Coroutine[Any, Any, T], *, name: str) -> asyncio.Task[T]:
+    """Run the coroutine beside the caller. asyncio keeps only weak references to tasks; this keeps strong ones."""
+    task = asyncio.get_running_loop().create_task(work, name=name)
+    _tasks.add(task)
+    task.add_done_callback(_tasks.discard)
+    task.add_done_callback(_tell_failure)
+    return task
+
+
+def _tell_failure(task: asyncio.Task[Any]) -> None:
+    if not task.cancelled() and (error := task.exception()) is not None:
+        note("task.failed", task=task.get_name(), error=repr(error))
+
+
+def start_thread(name: str, body: Body) -> Thread:
+    return current().start_thread(name, body)
+
+
+def mailbox() -> Mailbox[Any]:
+    return current().mailbox()
+
+
+class Reply(Generic[T]):
+    """An answer that a thread gives to a coroutine."""
+
+    def __init__(self) -> None:
+        self._loop = asyncio.get_running_loop()
+        self._future: asyncio.Future[T] = self._loop.create_future()
+
+    def __await__(self) -> Generator[Any, None, T]:
+        return self._future.__await__()
+
+    def fill(self, value: T | BaseException) -> None:
+        """Answer, on the loop that waits. An exception is raised there."""
+        if self._future.done():
+            return
+        if isinstance(value, BaseException):
+            self._future.set_exception(value)
+        else:
+            self._future.set_result(value)
+
+    def forget(self) -> None:
+        """Nobody will wait for it."""
+        self._future.add_done_callback(lambda future: future.cancelled() or future.exception())
+
+    @property
+    def given_up(self) -> bool:
+        """Whether whoever waited was cancelled."""
+        return self._future.cancelled()
+
+    @property
+    def loop(self) -> asyncio.AbstractEventLoop:
+        return self._loop
+
+
+def deliver(answers: Iterable[tuple[Reply[Any], Any]]) -> None:
+    """Answer many from a thread, with one wake-up for each loop that waits."""
+    by_loop: dict[asyncio.AbstractEventLoop, list[tuple[Reply[Any], Any]]] = {}
+    for answer in answers:
+        by_loop.setdefault(answer[0].loop, []).append(answer)
+    for loop, batch in by_loop.items():
+        try:
+            loop.call_soon_threadsafe(_fill_all, batch)
+        except RuntimeError:  # the loop was closed: nobody waits any more
+            note("reply.unheard", count=len(batch))
+
+
+def _fill_all(batch: list[tuple[Reply[Any], Any]]) -> None:
+    for reply, value in batch:
+        reply.fill(value)

@@ -1,0 +1,85 @@
+"""The seam to everything that cannot be repeated: clocks, chance and threads. A simulation is another World."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Generator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass
+from typing import Any, Generic, Protocol, TypeAlias, TypeVar
+
+T = TypeVar("T")
+Item_contra = TypeVar("Item_contra", contravariant=True)
+
+
+class Mailbox(Protocol[Item_contra]):
+    """Items for one thread. Anyone may put; only the thread that owns it takes."""
+
+    def put(self, item: Item_contra, /) -> None: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Take(Generic[T]):
+    """Wait until the mailbox has something, then take all of it; an empty list when `timeout` ends first."""
+
+    mailbox: Mailbox[T]
+    timeout: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Pause:
+    """Wait this many seconds."""
+
+    seconds: float
+
+
+# A thread's body is a generator that yields what it waits for. Production drives it on a real thread,
+# a simulation as a task of its loop, so the same lines run in both.
+Body: TypeAlias = Generator[Take[Any] | Pause, Any, None]
+
+
+class Thread(Protocol):
+    def alive(self) -> bool: ...
+    async def ended(self) -> None:
+        """Return when the body has returned."""
+
+
+class World(Protocol):
+    def now(self) -> float:
+        """Seconds since 1970 on this process's wall clock. It may jump; nothing may be owned by it."""
+
+    def host_now(self) -> float:
+        """Seconds since 1970 on the clock of the machine that holds a SQLite file: that store's database clock."""
+
+    def monotonic(self) -> float: ...
+    async def sleep(self, seconds: float, /) -> None: ...
+    def random(self) -> float: ...
+    def random_bytes(self, count: int, /) -> bytes: ...
+    def mailbox(self) -> Mailbox[Any]: ...
+    def start_thread(self, name: str, body: Body, /) -> Thread: ...
+    def owns(self, close: Callable[[], None], /) -> Callable[[], None]:
+        """Say that this process's death ends a thing by `close`; returns how to say that it ended by itself."""
+
+
+_current: ContextVar[World | None] = ContextVar("holdfast_world", default=None)
+
+
+def current() -> World:
+    """The world this code runs in: the real one, unless a simulation or a test has put another in its place."""
+    return _current.get() or _real()
+
+
+@contextmanager
+def inhabit(world: World) -> Generator[World, None, None]:
+    """Run the block, and every task started in it, in another world."""
+    mark = _current.set(world)
+    try:
+        yield world
+    finally:
+        _current.reset(mark)
+
+
+def _real() -> World:
+    from holdfast.kernel.reality import REALITY  # noqa: PLC0415  reality imports the types above
+
+    return REALITY
