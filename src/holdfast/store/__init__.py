@@ -1,0 +1,1 @@
+"""The storage boundary: records, states, ports and migrations; one folder for each database below."""

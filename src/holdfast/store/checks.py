@@ -1,0 +1,135 @@
+"""What a verb is given, checked before any database sees it: every store refuses the same, in the same words."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, TypeVar
+
+from holdfast.kernel.errors import LeaseLost, UsageError
+from holdfast.kernel.names import check_int, check_name, check_seconds, check_text
+from holdfast.kernel.show import show
+from holdfast.store.records import AuditEntry, Claim, Finish, KeyClaim, Lease, NewJob, check_id
+from holdfast.store.states import Held, State
+
+__all__ = [
+    "all_held",
+    "check_by_hand",
+    "check_claims",
+    "check_entry",
+    "check_finishes",
+    "check_held",
+    "check_held_lease",
+    "check_id",
+    "check_jobs",
+    "check_key_claim",
+    "check_lease",
+    "check_limit",
+    "check_queues",
+    "check_reason",
+    "check_state",
+    "check_text",
+    "check_wants",
+]
+
+T = TypeVar("T")
+SHORTEST = 0.001  # seconds that a lease must last
+BY_HAND = frozenset({Held.GUARD, Held.UNKNOWN_TASK})  # held by `hold`, until `unhold`
+
+
+# What holds several things is copied: the caller may change its list while the verb waits, and a generator is read once.
+
+
+def check_jobs(jobs: Any) -> tuple[NewJob, ...]:
+    return _all(jobs, NewJob, "A job to enqueue is a NewJob")
+
+
+def check_finishes(finishes: Any) -> tuple[Finish, ...]:
+    return _all(finishes, Finish, "A claim is finished by a Finish")
+
+
+def check_claims(claims: Any) -> tuple[Claim, ...]:
+    return _all(claims, Claim, "A claim is what claim() gave")
+
+
+def _all(items: Any, kind: type[T], wanted: str) -> tuple[T, ...]:
+    if isinstance(items, str | Mapping) or not isinstance(items, Iterable):
+        raise UsageError(f"{wanted}, in a list; not {show(items)} ({type(items).__name__}).")
+    copied = tuple(items)
+    for item in copied:
+        if not isinstance(item, kind):
+            raise UsageError(f"{wanted}, not {show(item)} ({type(item).__name__}).")
+    return copied
+
+
+def check_held_lease(lease: Any) -> None:
+    if not isinstance(lease, Lease):
+        raise UsageError(f"A lease is what acquire() gave, not {show(lease)} ({type(lease).__name__}).")
+
+
+def check_key_claim(claim: Any) -> None:
+    if not isinstance(claim, KeyClaim):
+        raise UsageError(
+            f"The claim of a key is what begin() gave, not {show(claim)} ({type(claim).__name__})."
+        )
+
+
+def check_entry(entry: Any) -> None:
+    if not isinstance(entry, AuditEntry):
+        raise UsageError(f"An audit row is an AuditEntry, not {show(entry)} ({type(entry).__name__}).")
+
+
+def check_wants(wants: Any) -> dict[str, int]:
+    if not isinstance(wants, Mapping):
+        raise UsageError(f"Say how many of each queue: {{'default': 10}}, not {show(wants)}.")
+    for queue, number in wants.items():
+        check_name("queue", queue)
+        check_int(f"The number of jobs wanted of {show(queue)}", number, 0, 100_000)
+    return dict(wants)
+
+
+def check_queues(queues: Any) -> tuple[str, ...]:
+    if isinstance(queues, str) or not isinstance(queues, Iterable):
+        raise UsageError(f"queues is a list of names, not {show(queues)}.")
+    return tuple(check_name("queue", queue) for queue in queues)
+
+
+def check_lease(kind: str, seconds: Any) -> None:
+    """A lease that ends before it begins would be anyone's."""
+    check_seconds(kind, seconds, SHORTEST)
+
+
+def check_limit(limit: Any, kind: str = "limit") -> None:
+    check_int(kind, limit, 1, 1_000_000)
+
+
+def check_by_hand(reason: Any) -> None:
+    if reason not in BY_HAND:
+        names = ", ".join(sorted(BY_HAND))
+        raise UsageError(f"Only these reasons are set and ended by hand: {names}; not {show(reason)}.")
+
+
+def check_state(state: Any) -> None:
+    if state is not None and state not in State.__members__.values():
+        raise UsageError(f"A job's state is one of {', '.join(State)}; not {show(state)}.")
+
+
+def check_held(held: Any) -> None:
+    if held is not None and held not in Held.__members__.values():
+        raise UsageError(f"A job is held for one of {', '.join(Held)}; not {show(held)}.")
+
+
+def check_reason(reason: Any) -> None:
+    """For people: any characters, which the store makes fit."""
+    if not isinstance(reason, str):
+        raise UsageError(f"A reason is text, not {show(reason)} ({type(reason).__name__}).")
+
+
+def all_held(finishes: Sequence[Finish], accepted: list[bool]) -> list[bool]:
+    """In a caller's transaction a lost claim is no ordinary answer: the rows beside it must roll back."""
+    for item, ok in zip(finishes, accepted, strict=True):
+        if not ok:
+            raise LeaseLost(
+                f"Job {item.claim.job_id} is no longer held by token {item.claim.token}: it was rescued and may run "
+                "elsewhere. This transaction must roll back."
+            )
+    return accepted

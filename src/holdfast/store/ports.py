@@ -1,0 +1,213 @@
+"""What a store can do: one small Protocol for each subject. Every write of a holder names its token."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from contextlib import AbstractAsyncContextManager
+from typing import Any, Protocol
+
+from holdfast.store.records import (
+    AuditEntry,
+    Claim,
+    Count,
+    Enqueued,
+    Finish,
+    JobRecord,
+    KeyBusy,
+    KeyClaim,
+    KeyDone,
+    KeyMismatch,
+    KeyScope,
+    Lease,
+    NewJob,
+    Paused,
+    Renewal,
+    Rescue,
+    Tick,
+)
+from holdfast.store.states import Held, State
+
+
+class Tx(Protocol):
+    """A transaction of the store's database: `$1`, `$2` on both stores, rows are tuples."""
+
+    async def execute(self, sql: str, /, *params: Any) -> int:
+        """Run one statement; returns how many rows it changed."""
+
+    async def fetch(self, sql: str, /, *params: Any) -> list[tuple[Any, ...]]: ...
+
+
+class Jobs(Protocol):
+    async def enqueue(
+        self, jobs: Sequence[NewJob], *, tx: object | None = None, again: bool = False
+    ) -> list[Enqueued]:
+        """Store the jobs, all or none. `again` repeats a call whose outcome was unknown: same ids, stored once."""
+
+    async def get(self, job_id: str) -> JobRecord | None: ...
+    async def find(
+        self,
+        *,
+        state: State | None = None,
+        queue: str | None = None,
+        task: str | None = None,
+        held: Held | None = None,
+        limit: int = 100,
+    ) -> list[JobRecord]:
+        """Newest first."""
+
+    async def count(self) -> list[Count]:
+        """How many live jobs there are, by queue, state and reason."""
+
+    async def cancel(self, job_id: str, reason: str) -> State | None:
+        """Cancel a queued job, ask a running one to stop. Returns the state it is in now; None: no such job."""
+
+
+class Claims(Protocol):
+    async def claim(self, wants: Mapping[str, int], *, lease: float, worker: str) -> list[Claim]:
+        """Take ready jobs, at most so many of each queue; highest priority first, then in order."""
+
+    async def claim_suspect(self, queues: Sequence[str], *, lease: float, worker: str) -> Claim | None:
+        """Take one suspect, to be run alone in its process."""
+
+    async def renew(self, claims: Sequence[Claim], *, lease: float) -> list[Renewal]:
+        """Hold on for another lease. A claim that is missing in the answer is lost."""
+
+    async def finish(self, finishes: Sequence[Finish], *, tx: object | None = None) -> list[bool]:
+        """Write outcomes. False: the claim was lost, and nothing was written for it."""
+
+    async def finish_and_claim(
+        self, finishes: Sequence[Finish], wants: Mapping[str, int], *, lease: float, worker: str
+    ) -> tuple[list[bool], list[Claim]]:
+        """Both in one transaction: one commit for the last batch and the next."""
+
+    async def release(self, claims: Sequence[Claim]) -> list[bool]:
+        """Put back what was not run, uncharged."""
+
+    async def settle(self, job_id: str, token: int) -> bool:
+        """Whether the finish of this claim was accepted: the question after a lost answer."""
+
+    async def rescue(self, *, limit: int = 100) -> list[Rescue]:
+        """Put back jobs whose lease has ended; each is charged an interruption and is a suspect from then on."""
+
+    async def rescue_worker(self, worker: str) -> list[Rescue]:
+        """The same, at once, for a worker whose process is known to be dead."""
+
+
+class Holds(Protocol):
+    async def promote(self, *, window: int = 100, limit: int = 500) -> int:
+        """Look at jobs that have arrived or are due: make them ready, or hold them with the next reason.
+
+        `window` is how many ready jobs a tenant may have in one queue. Returns how many were looked at.
+        """
+
+    async def hold(self, claims: Sequence[Claim], reason: Held) -> list[bool]:
+        """Put back claimed jobs, uncharged, and hold them for a reason that only `unhold` ends."""
+
+    async def unhold(
+        self,
+        reason: Held,
+        *,
+        queue: str | None = None,
+        tasks: Sequence[str] | None = None,
+        guard: str | None = None,
+        limit: int = 500,
+    ) -> int:
+        """Let go of jobs that are held for this reason, the oldest first."""
+
+    async def expire(self, *, limit: int = 500) -> int:
+        """Cancel queued jobs whose `expires` has passed."""
+
+    async def repair(self, *, limit: int = 500) -> int:
+        """Look again at every held key: finds nothing unless a promotion was missed."""
+
+
+class Queues(Protocol):
+    async def pause(self, queue: str, *, by: str) -> None:
+        """No job of the queue is claimed from now on, by anyone."""
+
+    async def resume(self, queue: str, *, by: str) -> None: ...
+    async def paused(self) -> list[Paused]: ...
+
+
+class History(Protocol):
+    async def prune(self, *, keep: float) -> int:
+        """Forget jobs that were over more than `keep` seconds ago. Also prepares room for the days ahead."""
+
+
+class Leases(Protocol):
+    async def acquire(self, name: str, *, owner: str, ttl: float) -> Lease | None:
+        """Take the lease if it is free or has ended; None: another holds it."""
+
+    async def renew(self, lease: Lease, *, ttl: float) -> Lease | None: ...
+    async def release(self, lease: Lease) -> bool: ...
+    async def get(self, name: str) -> Lease | None:
+        """Who holds it now."""
+
+    async def steal(self, name: str, *, actor: str, reason: str) -> bool:
+        """End someone's lease by an operator's word; leaves an audit row."""
+
+
+class Schedules(Protocol):
+    async def tick(self, schedule: str, nominal: float, job: NewJob) -> Enqueued | None:
+        """Enqueue the job of one nominal time. None: it was enqueued before, by whomever."""
+
+    async def last(self, schedule: str) -> Tick | None: ...
+
+
+class Keys(Protocol):
+    async def begin(
+        self, scope: KeyScope, key: str, *, fingerprint: str, lease: float, tx: object | None = None
+    ) -> KeyClaim | KeyDone | KeyBusy | KeyMismatch: ...
+    async def finish(
+        self, claim: KeyClaim, response: str, *, keep: float, tx: object | None = None
+    ) -> bool: ...
+    async def abandon(self, claim: KeyClaim) -> bool:
+        """Free the key: what it stands for was not done."""
+
+    async def prune(self, *, limit: int = 1000) -> int: ...
+
+
+class Audit(Protocol):
+    async def write(self, entry: AuditEntry, *, tx: object | None = None) -> None: ...
+    async def find(self, *, subject: str | None = None, limit: int = 100) -> list[AuditEntry]:
+        """Newest first."""
+
+
+class Store(Protocol):
+    """Everything that is kept. `open` checks that the database can keep the promises."""
+
+    @property
+    def jobs(self) -> Jobs: ...
+    @property
+    def claims(self) -> Claims: ...
+    @property
+    def holds(self) -> Holds: ...
+    @property
+    def queues(self) -> Queues: ...
+    @property
+    def history(self) -> History: ...
+    @property
+    def leases(self) -> Leases: ...
+    @property
+    def schedules(self) -> Schedules: ...
+    @property
+    def keys(self) -> Keys: ...
+    @property
+    def audit(self) -> Audit: ...
+
+    async def open(self) -> None: ...
+    async def close(self) -> None: ...
+    async def migrate(self) -> list[str]:
+        """Bring the tables up to date; returns the names of the migrations that were applied."""
+
+    async def pending(self) -> list[str]:
+        """The names of the migrations that are still to be applied; raises when the tables are newer or changed."""
+
+    def transaction(self) -> AbstractAsyncContextManager[Tx]:
+        """A transaction of our own; the block's end commits, an exception rolls back."""
+
+    async def now(self) -> float:
+        """The database's clock."""
+
+    async def raise_epoch(self) -> int:
+        """After a restore or a fail-over that may have lost commits: make every later token larger than any before."""

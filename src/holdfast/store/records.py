@@ -1,0 +1,352 @@
+"""Frozen rows: what goes into a store and what comes out. Times are seconds since 1970 on the database's clock."""
+
+from __future__ import annotations
+
+import re
+
+import msgspec
+
+from holdfast.kernel.errors import PayloadError, UsageError
+from holdfast.kernel.names import HUNDRED_YEARS, check_int, check_name, check_seconds, check_text
+from holdfast.kernel.outcomes import OUTCOMES, Outcome
+from holdfast.kernel.show import show
+from holdfast.store.states import Held, State
+
+ARGS_LIMIT = 256 * 1024  # bytes of JSON text kept in the row
+STRIKES_LIMIT = 3  # interruptions while alone after which a suspect is dead
+ABANDONED = 86_400.0  # seconds after which a key whose holder was lost is forgotten
+ERRORS_KEPT = 20  # errors of the newest attempts kept with a job
+
+
+class NewJob(msgspec.Struct, frozen=True, kw_only=True):
+    """One job to store. It checks itself when built, so a bad value never reaches a database."""
+
+    id: str
+    task: str
+    args: str = "{}"  # JSON text
+    queue: str = "default"
+    priority: int = 0  # higher runs first
+    delay: float | None = None  # seconds from now, on the database's clock
+    at: float | None = None  # or a moment
+    expires: float | None = None  # seconds from now after which it need not start
+    deadline: float | None = None  # a moment; carried with the job for its worker and its calls to respect
+    unique: str | None = None  # at most one job with this key that is not over
+    ordered: str | None = None  # one at a time with this key, in the order of enqueueing
+    concurrency: str | None = None  # at most `concurrency_limit` at a time with this key
+    concurrency_limit: int | None = None
+    tenant: str | None = None  # tenants of one queue take turns
+    guard: str | None = None  # the rendered key of the guard that gates it
+    max_waiting: int | None = None  # refuse when this many jobs of the task are queued
+    correlation_id: str | None = None
+    causation_id: str | None = None
+    trace: str | None = None
+    generation: int = 0  # raised only by an operator's edited replay
+
+    def __post_init__(self) -> None:
+        """Every job passes here, so the usual values are let through by the cheapest test that is enough."""
+        check_id(self.id)
+        if not _is_short(self.task):
+            _set(self, "task", check_name("task", self.task))
+        if not _is_short(self.queue):
+            _set(self, "queue", check_name("queue", self.queue))
+        if type(self.priority) is not int or not -100 <= self.priority <= 100:
+            _set(self, "priority", check_int("priority", self.priority, -100, 100))
+        if type(self.generation) is not int or not 0 <= self.generation <= 1_000_000:
+            _set(self, "generation", check_int("generation", self.generation, 0, 1_000_000))
+        _check_args(self.args)
+        _check_times(self)
+        _check_keys(self)
+
+    @property
+    def keyed(self) -> bool:
+        """Whether promote must look at it before it can be ready."""
+        return self.ordered is not None or self.concurrency is not None or self.tenant is not None
+
+
+_set = (
+    msgspec.structs.force_setattr
+)  # for members of enums and the like: what drivers can bind takes their place
+_ID = re.compile("[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}")
+_SHORT = 200  # characters that a name of any kind may have
+
+
+def _is_short(name: object) -> bool:
+    """A usual name. What is not printable, or ends with a space, is for `check_name` to judge."""
+    return (
+        type(name) is str
+        and 0 < len(name) <= _SHORT
+        and name.isprintable()
+        and name[0] != " "
+        and name[-1] != " "
+    )
+
+
+def check_id(job_id: object) -> None:
+    # Small letters only: PostgreSQL would answer with them, and the caller would not know its own id again.
+    if type(job_id) is not str or _ID.fullmatch(job_id) is None:
+        raise UsageError(
+            f"A job id is a UUID in its 36 characters, in small letters; {show(job_id)} is not. Use kernel.ids.new_id()."
+        )
+
+
+def _check_args(args: object) -> None:
+    if type(args) is not str:
+        raise UsageError(f"args is JSON text, not {show(args)}. Encode it with kernel.codec.encode().")
+    size = len(args) if args.isascii() or len(args) > ARGS_LIMIT else len(args.encode(errors="surrogatepass"))
+    if size > ARGS_LIMIT:
+        raise PayloadError(
+            f"args has {size:,} bytes; the limit is {ARGS_LIMIT:,}. Store large data elsewhere and pass its name."
+        )
+    if size != len(args) or "\0" in args:
+        check_text("args", args, ARGS_LIMIT)
+
+
+def _check_times(job: NewJob) -> None:
+    if job.delay is not None:
+        _check_time(job, "delay", job.delay)
+        if job.at is not None:
+            raise UsageError(f"Give delay or at, not both: delay={show(job.delay)}, at={show(job.at)}.")
+    if job.at is not None:
+        _check_time(job, "at", job.at)
+    if job.expires is not None:
+        _check_time(job, "expires", job.expires)
+    if job.deadline is not None:
+        _check_time(job, "deadline", job.deadline)
+
+
+def _check_time(job: NewJob, kind: str, value: object) -> None:
+    if type(value) is not float or not 0.0 <= value <= HUNDRED_YEARS:
+        _set(job, kind, check_seconds(kind, value))
+
+
+def _check_keys(job: NewJob) -> None:
+    if job.unique is not None and not _is_short(job.unique):
+        _check_key(job, "unique")
+    if job.ordered is not None and not _is_short(job.ordered):
+        _check_key(job, "ordered")
+    if job.tenant is not None and not _is_short(job.tenant):
+        _check_key(job, "tenant")
+    if job.guard is not None and not _is_short(job.guard):
+        _check_key(job, "guard")
+    if job.correlation_id is not None and not _is_short(job.correlation_id):
+        _check_key(job, "correlation_id")
+    if job.causation_id is not None and not _is_short(job.causation_id):
+        _check_key(job, "causation_id")
+    if job.trace is not None and not _is_short(job.trace):
+        _check_key(job, "trace")
+    if job.concurrency is not None or job.concurrency_limit is not None:
+        _check_concurrency(job)
+    if job.max_waiting is not None:
+        _set(job, "max_waiting", check_int("max_waiting", job.max_waiting, 1, 1_000_000_000))
+
+
+def _check_key(job: NewJob, kind: str) -> None:
+    _set(job, kind, check_name(kind, getattr(job, kind)))
+
+
+def _check_concurrency(job: NewJob) -> None:
+    if job.concurrency is None or job.concurrency_limit is None:
+        raise UsageError(
+            "concurrency and concurrency_limit go together: "
+            f"concurrency={show(job.concurrency)}, concurrency_limit={show(job.concurrency_limit)}."
+        )
+    _check_key(job, "concurrency")
+    _set(job, "concurrency_limit", check_int("concurrency_limit", job.concurrency_limit, 1, 10_000))
+
+
+class Enqueued(msgspec.Struct, frozen=True):
+    id: str  # of the stored job: the one there was, when a unique key was taken
+    created: bool
+
+
+class JobRecord(msgspec.Struct, frozen=True, kw_only=True):
+    """A job as it is stored, in any state."""
+
+    id: str
+    task: str
+    queue: str
+    args: str
+    state: State
+    held: Held | None
+    priority: int
+    attempt: int
+    interruptions: int
+    strikes: int
+    suspect: bool
+    token: int | None
+    lease_until: float | None
+    worker: str | None
+    run_at: float | None
+    expires_at: float | None
+    deadline: float | None
+    enqueued_at: float
+    started_at: float | None
+    finished_at: float | None
+    reason: str | None  # why it is cancelled, dead or unknown, or is asked to stop
+    result: str | None  # JSON text
+    errors: tuple[AttemptError, ...]
+    unique: str | None
+    ordered: str | None
+    concurrency: str | None
+    tenant: str | None
+    guard: str | None
+    correlation_id: str | None
+    causation_id: str | None
+    trace: str | None
+    generation: int
+
+
+class AttemptError(msgspec.Struct, frozen=True):
+    """What went wrong in one attempt."""
+
+    attempt: int
+    at: float
+    error: str
+
+
+class Claim(msgspec.Struct, frozen=True):
+    """The right to run a job now: until `lease_until`, and only while nobody has a newer token."""
+
+    job_id: str
+    token: int
+    lease_until: float
+    task: str
+    queue: str
+    args: str
+    attempt: int
+    interruptions: int
+    alone: bool
+    enqueued_at: float
+    generation: int
+    deadline: float | None = None
+    ordered: str | None = None
+    concurrency: str | None = None
+    tenant: str | None = None
+    guard: str | None = None
+    correlation_id: str | None = None
+    causation_id: str | None = None
+    trace: str | None = None
+    unique: str | None = None
+    row: int = 0  # the store's own number of the job, where it has one
+
+    @property
+    def keyed(self) -> bool:
+        """Whether another job may be waiting for this one to end."""
+        return self.ordered is not None or self.concurrency is not None
+
+
+class Finish(msgspec.Struct, frozen=True):
+    claim: Claim
+    outcome: Outcome
+
+    def __post_init__(self) -> None:
+        if type(self.outcome) not in OUTCOMES:
+            raise UsageError(
+                f"An outcome is Done, Retry, Snooze, Cancel, Dead or Unknown; not {show(self.outcome)}."
+            )
+
+
+class Renewal(msgspec.Struct, frozen=True):
+    """A claim that was still held, and is now held until `lease_until`."""
+
+    job_id: str
+    token: int
+    lease_until: float
+    cancel: str | None  # someone asks it to stop, and why
+
+
+class Rescue(msgspec.Struct, frozen=True):
+    """A job that was put back, or given up, because its worker was lost."""
+
+    job_id: str
+    worker: str | None
+    state: State  # queued again, or dead after too many strikes
+    interruptions: int
+
+
+class Count(msgspec.Struct, frozen=True):
+    queue: str
+    state: State
+    held: Held | None
+    number: int
+
+
+class Paused(msgspec.Struct, frozen=True):
+    queue: str
+    by: str
+    at: float
+
+
+class Lease(msgspec.Struct, frozen=True):
+    """A time-limited right on a named thing."""
+
+    name: str
+    owner: str
+    token: int
+    until: float
+
+
+class Tick(msgspec.Struct, frozen=True):
+    """One nominal time of a schedule and the job that was enqueued for it."""
+
+    schedule: str
+    nominal: float
+    job_id: str
+    at: float
+
+
+class KeyScope(msgspec.Struct, frozen=True):
+    """Whose key it is: the same text from another tenant, person or route is another key."""
+
+    tenant: str
+    principal: str
+    route: str
+
+    def __post_init__(self) -> None:
+        for kind in ("tenant", "principal", "route"):
+            if (name := getattr(self, kind)) != "":  # empty means none: not every program has tenants
+                _set(self, kind, check_name(kind, name))
+
+
+class KeyClaim(msgspec.Struct, frozen=True):
+    """The right to do what an idempotency key stands for."""
+
+    scope: KeyScope
+    key: str
+    token: int
+    until: float
+
+
+class KeyDone(msgspec.Struct, frozen=True):
+    """It was done before; this is what was answered."""
+
+    response: str  # JSON text
+
+
+class KeyBusy(msgspec.Struct, frozen=True):
+    """Someone is doing it now, and holds the key until then."""
+
+    until: float
+
+
+class KeyMismatch(msgspec.Struct, frozen=True):
+    """The key was used with another request."""
+
+
+class AuditEntry(msgspec.Struct, frozen=True, kw_only=True):
+    """Who did what to which thing. Rows are only ever added."""
+
+    actor: str
+    action: str
+    subject: str
+    before: str | None = None  # JSON text
+    after: str | None = None
+    request_id: str | None = None
+    at: float | None = None  # set by the store
+
+    def __post_init__(self) -> None:
+        for kind in ("actor", "action", "subject"):
+            _set(self, kind, check_name(kind, getattr(self, kind)))
+        for kind in ("before", "after", "request_id"):
+            if (text := getattr(self, kind)) is not None:
+                check_text(kind, text)
