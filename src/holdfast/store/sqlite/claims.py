@@ -1,0 +1,179 @@
+"""Claim ready jobs and hold on to them; what becomes of them is in finishes."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from functools import partial
+
+from holdfast.kernel.errors import CommitUnknown, NotOpen, StoreError
+from holdfast.kernel.names import check_name
+from holdfast.kernel.outcomes import Retry, Snooze
+from holdfast.store.checks import (
+    all_held,
+    check_claims,
+    check_finishes,
+    check_id,
+    check_lease,
+    check_limit,
+    check_queues,
+    check_wants,
+)
+from holdfast.store.records import Claim, Finish, Renewal, Rescue
+from holdfast.store.sqlite.connection import Db, numbers
+from holdfast.store.sqlite.finishes import finish, release, settle
+from holdfast.store.sqlite.moves import fill_window
+from holdfast.store.sqlite.rescues import rescue, rescue_worker
+from holdfast.store.sqlite.rows import CLAIM, Row, to_claim
+from holdfast.store.sqlite.subject import Subject
+
+_FROM = f"""
+    SELECT j.id, {CLAIM.format(attempt="q.attempt + 1", alone=":alone")}
+    FROM holdfast_queued AS q CROSS JOIN holdfast_job AS j ON j.seq = q.seq
+    WHERE q.queue = :queue AND q.held IS NULL AND (q.expires_at IS NULL OR q.expires_at > :now) AND"""
+_READY = f"{_FROM} NOT q.suspect ORDER BY q.priority DESC, q.rank LIMIT :most"
+_SUSPECT = f"{_FROM} q.suspect ORDER BY q.rank LIMIT :most"
+
+_RUN = """
+    INSERT INTO holdfast_running (seq, token, lease_until, worker, alone, attempt, started_at, rank)
+    SELECT seq, :token, :until, :worker, :alone, attempt + 1, :now, rank FROM holdfast_queued
+    WHERE seq IN (SELECT value FROM json_each(:numbers))"""
+_UNQUEUE = "DELETE FROM holdfast_queued WHERE seq IN (SELECT value FROM json_each(?))"
+
+
+def claim(db: Db, wants: Mapping[str, int], *, lease: float, worker: str) -> list[Claim]:
+    taken: list[Claim] = []
+    for queue, most in wants.items():
+        if most > 0 and not _paused(db, queue):
+            token = taken[0].token if taken else None
+            taken += _take(db, _READY, queue, most, lease=lease, worker=worker, alone=False, token=token)
+    for queue, tenant in sorted({(claim.queue, claim.tenant) for claim in taken if claim.tenant is not None}):
+        fill_window(db, queue, tenant, wants[queue])
+    return taken
+
+
+def claim_suspect(db: Db, queues: Sequence[str], *, lease: float, worker: str) -> Claim | None:
+    """The oldest of all these queues."""
+    sql = """SELECT min(rank) FROM holdfast_queued WHERE queue = ? AND held IS NULL AND suspect
+        AND (expires_at IS NULL OR expires_at > ?)"""
+    heads = [(db.value(sql, queue, db.now), queue) for queue in queues if not _paused(db, queue)]
+    for _, queue in sorted(head for head in heads if head[0] is not None):
+        for claim in _take(db, _SUSPECT, queue, 1, lease=lease, worker=worker, alone=True, token=None):
+            if claim.tenant is not None:
+                fill_window(db, queue, claim.tenant, 1)
+            return claim
+    return None
+
+
+def _paused(db: Db, queue: str) -> bool:
+    return db.value("SELECT 1 FROM holdfast_queue WHERE name = ?", queue) is not None
+
+
+def _take(
+    db: Db, sql: str, queue: str, most: int, *, lease: float, worker: str, alone: bool, token: int | None
+) -> list[Claim]:
+    """Read first and write only if there is something: an idle poll must not cost a commit."""
+    params = {"queue": queue, "now": db.now, "most": most, "alone": alone}
+    rows: list[Row] = db.connection.execute(sql, params).fetchall()
+    if not rows:
+        return []
+    token, until = token or db.draw("token"), db.now + lease
+    taken = numbers(row[-1] for row in rows)
+    params = {
+        "token": token,
+        "until": until,
+        "worker": worker,
+        "alone": alone,
+        "now": db.now,
+        "numbers": taken,
+    }
+    db.connection.execute(_RUN, params)
+    db.run(_UNQUEUE, taken)
+    return [to_claim(row, token, until) for row in rows]
+
+
+def renew(db: Db, claims: Sequence[Claim], *, lease: float) -> list[Renewal]:
+    sql = """UPDATE holdfast_running SET lease_until = ?
+        WHERE seq = ? AND token = ? AND lease_until > ? RETURNING stop"""
+    until, renewed = db.now + lease, list[Renewal]()
+    for held in claims:
+        if (row := db.row(sql, until, held.row, held.token, db.now)) is not None:
+            renewed.append(Renewal(held.job_id, held.token, until, row[0]))
+    return renewed
+
+
+def finish_and_claim(
+    db: Db, finishes: Sequence[Finish], wants: Mapping[str, int], *, lease: float, worker: str
+) -> tuple[list[bool], list[Claim]]:
+    return finish(db, finishes), claim(db, wants, lease=lease, worker=worker)
+
+
+class Claims(Subject):
+    async def claim(self, wants: Mapping[str, int], *, lease: float, worker: str) -> list[Claim]:
+        wants = check_wants(wants)
+        check_lease("lease", lease)
+        check_name("worker", worker)
+        return await self._file.write(partial(claim, wants=wants, lease=lease, worker=worker))
+
+    async def claim_suspect(self, queues: Sequence[str], *, lease: float, worker: str) -> Claim | None:
+        queues = check_queues(queues)
+        check_lease("lease", lease)
+        check_name("worker", worker)
+        return await self._file.write(partial(claim_suspect, queues=queues, lease=lease, worker=worker))
+
+    async def renew(self, claims: Sequence[Claim], *, lease: float) -> list[Renewal]:
+        claims = check_claims(claims)
+        check_lease("lease", lease)
+        return await self._file.write(partial(renew, claims=claims, lease=lease), urgent=True)
+
+    async def finish(self, finishes: Sequence[Finish], *, tx: object | None = None) -> list[bool]:
+        finishes = check_finishes(finishes)
+        call = partial(finish, finishes=finishes)
+        if tx is not None:
+            return all_held(finishes, await self._file.write(call, tx=tx))
+        try:
+            return await self._file.write(call)
+        except CommitUnknown as lost:
+            return await self._finish_again(finishes, lost)
+
+    async def _finish_again(self, finishes: Sequence[Finish], lost: CommitUnknown) -> list[bool]:
+        """What was accepted is left alone; the rest is written again, and the token lets that happen once."""
+        try:
+            accepted = [await self.settle(item.claim.job_id, item.claim.token) for item in finishes]
+            rest = [item for item, ok in zip(finishes, accepted, strict=True) if not ok]
+            second = iter(await self._file.write(partial(finish, finishes=rest)) if rest else ())
+        except (StoreError, NotOpen) as error:
+            raise lost from error
+        answers = [ok or next(second) for ok in accepted]
+        for item, ok in zip(finishes, answers, strict=True):
+            # Put back by the first try and claimed by another since, or lost before it: nobody can tell.
+            if not ok and isinstance(item.outcome, Retry | Snooze):
+                raise lost
+        return answers
+
+    async def finish_and_claim(
+        self, finishes: Sequence[Finish], wants: Mapping[str, int], *, lease: float, worker: str
+    ) -> tuple[list[bool], list[Claim]]:
+        finishes = check_finishes(finishes)
+        wants = check_wants(wants)
+        check_lease("lease", lease)
+        check_name("worker", worker)
+        call = partial(finish_and_claim, finishes=finishes, wants=wants, lease=lease, worker=worker)
+        return await self._file.write(call)
+
+    async def release(self, claims: Sequence[Claim]) -> list[bool]:
+        return await self._file.write(partial(release, claims=check_claims(claims)))
+
+    async def settle(self, job_id: str, token: int) -> bool:
+        check_id(job_id)
+        return await self._file.read(partial(settle, job_id=job_id, token=token))
+
+    async def rescue(self, *, limit: int = 100) -> list[Rescue]:
+        check_limit(limit)
+        return await self._file.write(partial(rescue, limit=limit))
+
+    async def rescue_worker(self, worker: str) -> list[Rescue]:
+        check_name("worker", worker)
+        rescued: list[Rescue] = []
+        while part := await self._file.write(partial(rescue_worker, worker=worker)):
+            rescued += part
+        return rescued

@@ -1,0 +1,135 @@
+"""One connection to the SQLite file: how it is opened, what it is asked, and what its errors mean."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import apsw
+
+from holdfast.kernel.clock import host_now
+from holdfast.kernel.errors import StoreBusy, StoreError, StoreFull, StoreReadOnly, StoreUnavailable
+from holdfast.kernel.world import current
+from holdfast.store.sqlite.refusals import descriptor_closed, our_descriptors
+from holdfast.store.sqlite.rows import Row
+
+# FULL: an answer to a caller means that the disk has it. The WAL file is cut back after a large transaction.
+_WAL = "PRAGMA journal_mode = WAL"
+_PRAGMAS = """
+PRAGMA synchronous = {synchronous};
+PRAGMA foreign_keys = ON;
+PRAGMA journal_size_limit = 67108864;
+PRAGMA cache_size = -16384;
+PRAGMA temp_store = MEMORY;
+"""
+
+
+class Db:
+    """A connection within one transaction. `now` is the database's clock, read after the lock was taken."""
+
+    def __init__(self, path: str, *, synchronous: str = "FULL", reading: bool = False) -> None:
+        self.path = path
+        try:
+            with our_descriptors(path):
+                self.connection = apsw.Connection(path)
+                self._set_up(synchronous, reading=reading)
+        except apsw.CantOpenError as error:
+            raise StoreUnavailable(f"SQLite cannot open {path!r}: {error}. Does its folder exist?") from error
+        self._file = _identity(path)
+        self._closed = current().owns(self.connection.close)
+        self.now = 0.0
+
+    def _set_up(self, synchronous: str, *, reading: bool) -> None:
+        # Waiting for the lock goes through the kernel (see the writer), never inside SQLite.
+        self.connection.set_busy_timeout(0)
+        try:
+            self.connection.execute("PRAGMA query_only = ON" if reading else _WAL)
+            self.connection.execute(_PRAGMAS.format(synchronous=synchronous))
+            self.connection.execute("PRAGMA schema_version")  # opens the file, which so far was only named
+        except BaseException:
+            self.connection.close()
+            raise
+
+    def begin(self, mode: str) -> None:
+        """BEGIN, or `apsw.BusyError` at once when another process is writing."""
+        if _identity(self.path) != self._file:
+            raise StoreUnavailable(
+                f"The SQLite file {self.path!r} was deleted or replaced while it was open. Nothing was stored. "
+                "Put it back, or open the store again."
+            )
+        self.connection.execute(f"BEGIN {mode}")
+        self.now = host_now()
+
+    def commit(self) -> None:
+        self.connection.execute("COMMIT")
+
+    def rollback(self) -> None:
+        if self.connection.in_transaction:
+            self.connection.execute("ROLLBACK")
+
+    def close(self) -> None:
+        self._closed()
+        self.connection.close()
+        descriptor_closed(self.path)
+
+    def rows(self, sql: str, *params: Any) -> list[Row]:
+        return self.connection.execute(sql, params).fetchall()
+
+    def row(self, sql: str, *params: Any) -> Row | None:
+        return self.connection.execute(sql, params).fetchone()
+
+    def value(self, sql: str, *params: Any) -> Any:
+        row = self.row(sql, *params)
+        return None if row is None else row[0]
+
+    def run(self, sql: str, *params: Any) -> int:
+        """Run one statement; returns how many rows it changed."""
+        self.connection.execute(sql, params)
+        return self.connection.changes()
+
+    def run_many(self, sql: str, many: Iterable[Sequence[Any]]) -> None:
+        self.connection.executemany(sql, many)
+
+    def draw(self, counter: str, count: int = 1) -> int:
+        """The first of `count` new numbers of a counter that only grows."""
+        sql = "UPDATE holdfast_counter SET value = value + ? WHERE name = ? RETURNING value"
+        last: int = self.value(sql, count, counter)
+        return last - count + 1
+
+
+def _identity(path: str) -> tuple[int, int] | None:
+    """Which file is at this path now."""
+    try:
+        status = os.stat(path)  # noqa: PTH116  twice as fast, and it is asked before every transaction
+    except OSError:
+        return None
+    return status.st_dev, status.st_ino
+
+
+def numbers(rows: Iterable[int]) -> str:
+    """Row numbers as one parameter, for `json_each`."""
+    return f"[{','.join(map(str, rows))}]"
+
+
+def explain(error: apsw.Error) -> StoreError:
+    """What an error of SQLite means to the caller."""
+    match error:
+        case apsw.BusyError():
+            return StoreBusy(
+                f"Another process held the write lock of the SQLite file too long ({error}). Try again."
+            )
+        case apsw.FullError():
+            return StoreFull(
+                f"No space left for the SQLite file ({error}). Nothing was stored; free some and try again."
+            )
+        case apsw.ReadOnlyError():
+            return StoreReadOnly(
+                f"The SQLite file cannot be written ({error}). Check its owner and the mount."
+            )
+        case apsw.CantOpenError() | apsw.IOError() | apsw.InterruptError() | apsw.ProtocolError():
+            return StoreUnavailable(
+                f"SQLite could not do it: {error}. Nothing was stored; trying again is safe."
+            )
+        case _:
+            return StoreError(f"SQLite refused: {error}.")

@@ -1,0 +1,172 @@
+"""Write how a claimed job ended, or put it back. Every write names row and token, and losing is ordinary."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import msgspec
+
+from holdfast.kernel.outcomes import Cancel, Dead, Done, Outcome, Retry, Snooze, Unknown
+from holdfast.store.records import ERRORS_KEPT, AttemptError, Claim, Finish
+from holdfast.store.sqlite.connection import Db, numbers
+from holdfast.store.sqlite.moves import Freed, let_go, pass_on
+from holdfast.store.states import Held, State
+
+# Those that are still held, all at once; their number is the answer.
+_SUCCEED = """
+    INSERT INTO holdfast_over (seq, state, token, attempt, worker, started_at, finished_at, result)
+    SELECT r.seq, 'succeeded', r.token, r.attempt, r.worker, r.started_at, ?2, g.value ->> 2
+    FROM json_each(?1) AS g CROSS JOIN holdfast_running AS r ON r.seq = g.value ->> 0 AND r.token = g.value ->> 1
+    RETURNING seq"""
+_STOP = "DELETE FROM holdfast_running WHERE seq IN (SELECT value FROM json_each(?))"
+
+
+def finish(db: Db, finishes: Sequence[Finish]) -> list[bool]:
+    first: dict[tuple[int, int], Finish] = {}  # of two outcomes for one claim, the first counts
+    for item in finishes:
+        first.setdefault((item.claim.row, item.claim.token), item)
+    done = [item for item in first.values() if isinstance(item.outcome, Done)]
+    succeeded = _succeed(db, done) if done else set()
+    accepted = [
+        first.pop((item.claim.row, item.claim.token), None) is item and _accept(db, item, succeeded)
+        for item in finishes
+    ]
+    _pass_on(db, [item.claim for item, ok in zip(finishes, accepted, strict=True) if ok])
+    return accepted
+
+
+def _accept(db: Db, item: Finish, succeeded: set[int]) -> bool:
+    if isinstance(item.outcome, Done):
+        return item.claim.row in succeeded
+    return _end(db, item.claim, item.outcome)
+
+
+def _succeed(db: Db, done: Sequence[Finish]) -> set[int]:
+    batch = [(item.claim.row, item.claim.token, item.outcome.result) for item in done]  # type: ignore[union-attr]
+    succeeded = {seq for (seq,) in db.rows(_SUCCEED, msgspec.json.encode(batch).decode(), db.now)}
+    if succeeded:
+        db.run(_STOP, numbers(succeeded))
+    for item in done:
+        if item.claim.row in succeeded and (item.claim.keyed or item.claim.unique is not None):
+            let_go(db, item.claim.row)
+    return succeeded
+
+
+def _end(db: Db, claim: Claim, outcome: Outcome) -> bool:
+    match outcome:
+        case Cancel(reason=reason):
+            return cancel(db, claim, reason)
+        case Dead(error=error):
+            return park(db, claim, State.DEAD, error)
+        case Unknown(reason=reason):
+            return park(db, claim, State.UNKNOWN, reason)
+        case Snooze(after=after):
+            return put_back(db, claim, after=after, uncharge=1)
+        case Retry(after=after, error=error):
+            return put_back(db, claim, after=after, error=error)
+        case Done():
+            raise AssertionError("successes are written together")
+
+
+def cancel(db: Db, claim: Claim, reason: str) -> bool:
+    sql = """INSERT INTO holdfast_over (seq, state, token, attempt, worker, started_at, finished_at, reason)
+        SELECT seq, 'cancelled', token, attempt, worker, started_at, ?, ? FROM holdfast_running
+        WHERE seq = ? AND token = ?"""
+    if not db.run(sql, db.now, reason, claim.row, claim.token):
+        return False
+    db.run("DELETE FROM holdfast_running WHERE seq = ?", claim.row)
+    let_go(db, claim.row)
+    return True
+
+
+def park(db: Db, claim: Claim, state: State, reason: str) -> bool:
+    """Dead lets go of all it holds; unknown keeps its turn and its unique key, because it may not be over."""
+    sql = """INSERT INTO holdfast_parked (seq, state, token, attempt, worker, started_at, reason)
+        SELECT seq, ?, token, attempt, worker, started_at, ? FROM holdfast_running WHERE seq = ? AND token = ?"""
+    if not db.run(sql, state, reason, claim.row, claim.token):
+        return False
+    db.run("DELETE FROM holdfast_running WHERE seq = ?", claim.row)
+    _keep_error(db, claim, reason)
+    if state == State.DEAD:
+        let_go(db, claim.row)
+    else:
+        _give_back_slot(db, claim)
+    return True
+
+
+_BACK = """
+    INSERT INTO holdfast_queued (seq, rank, priority, queue, held, attempt, suspect, token, run_at, expires_at,
+        bounded_task, ordering_key, concurrency_key, tenant)
+    SELECT r.seq, coalesce(?, r.rank), j.priority, j.queue, ?, r.attempt - ?, j.interruptions > 0, r.token, ?,
+        j.expires_at, iif(j.bounded, j.task, NULL), j.ordering_key, j.concurrency_key, j.tenant
+    FROM holdfast_running AS r JOIN holdfast_job AS j USING (seq) WHERE r.seq = ? AND r.token = ?"""
+
+
+def put_back(
+    db: Db,
+    claim: Claim,
+    *,
+    after: float = 0.0,
+    uncharge: int = 0,
+    error: str | None = None,
+    reason: Held | None = None,
+    keep_rank: bool = False,
+) -> bool:
+    """From running to queued. One that was asked to stop is cancelled instead."""
+    row = db.row("SELECT stop FROM holdfast_running WHERE seq = ? AND token = ?", claim.row, claim.token)
+    if row is None:
+        return False
+    if error is not None:
+        _keep_error(db, claim, error)
+    if row[0] is not None:
+        return cancel(db, claim, row[0])
+    held = reason or _held(claim, after)
+    rank = None if held is not None or keep_rank else db.draw("rank")
+    db.run(_BACK, rank, held, uncharge, db.now + after, claim.row, claim.token)
+    db.run("DELETE FROM holdfast_running WHERE seq = ?", claim.row)
+    _give_back_slot(db, claim)
+    return True
+
+
+def _held(claim: Claim, after: float) -> Held | None:
+    if after > 0:
+        return Held.TIME
+    return Held.ARRIVED if claim.concurrency is not None or claim.tenant is not None else None
+
+
+def _give_back_slot(db: Db, claim: Claim) -> None:
+    if claim.concurrency is not None:
+        db.run("DELETE FROM holdfast_slot WHERE key = ? AND seq = ?", claim.concurrency, claim.row)
+
+
+def _keep_error(db: Db, claim: Claim, error: str) -> None:
+    kept: str | None = db.value("SELECT errors FROM holdfast_job WHERE seq = ?", claim.row)
+    errors = [] if kept is None else msgspec.json.decode(kept, type=list[AttemptError])
+    errors.append(AttemptError(claim.attempt, db.now, error))
+    newest = msgspec.json.encode(errors[-ERRORS_KEPT:]).decode()
+    db.run("UPDATE holdfast_job SET errors = ? WHERE seq = ?", newest, claim.row)
+
+
+def release(db: Db, claims: Sequence[Claim]) -> list[bool]:
+    released = [put_back(db, claim, uncharge=1, keep_rank=True) for claim in claims]
+    _pass_on(db, [claim for claim, ok in zip(claims, released, strict=True) if ok])
+    return released
+
+
+def hold(db: Db, claims: Sequence[Claim], reason: Held) -> list[bool]:
+    held = [put_back(db, claim, uncharge=1, reason=reason) for claim in claims]
+    _pass_on(db, [claim for claim, ok in zip(claims, held, strict=True) if ok])
+    return held
+
+
+def _pass_on(db: Db, gone: Sequence[Claim]) -> None:
+    if freed := [Freed(claim.ordered, claim.concurrency) for claim in gone if claim.keyed]:
+        pass_on(db, freed)
+
+
+def settle(db: Db, job_id: str, token: int) -> bool:
+    sql = """SELECT EXISTS (SELECT 1 FROM holdfast_over WHERE seq = j.seq AND token = ?2)
+        OR EXISTS (SELECT 1 FROM holdfast_parked WHERE seq = j.seq AND token = ?2)
+        OR EXISTS (SELECT 1 FROM holdfast_queued WHERE seq = j.seq AND token = ?2)
+        FROM holdfast_job AS j WHERE j.id = ?1"""
+    return bool(db.value(sql, job_id, token))

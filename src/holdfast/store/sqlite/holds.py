@@ -1,0 +1,112 @@
+"""From held to ready: look at what has arrived or is due, let go of what was held by hand, expire, repair."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import partial
+
+import msgspec
+
+from holdfast.store.checks import check_by_hand, check_claims, check_limit
+from holdfast.store.ladder import share
+from holdfast.store.records import Claim
+from holdfast.store.sqlite import finishes, moves
+from holdfast.store.sqlite.connection import Db
+from holdfast.store.sqlite.moves import WINDOW, Freed, end_queued, fill_window, look, pass_on
+from holdfast.store.sqlite.rows import WAITING
+from holdfast.store.sqlite.subject import Subject
+from holdfast.store.states import Held
+
+
+def promote(db: Db, *, window: int, limit: int) -> int:
+    arrived = look(db, f"{WAITING} WHERE q.held = 'arrived' ORDER BY q.rank LIMIT :most", most=limit)
+    sql = f"{WAITING} WHERE q.held = 'time' AND q.run_at <= :now ORDER BY q.run_at, q.rank LIMIT :most"
+    due = look(db, sql, most=limit)
+    waiting = share([*arrived.values()], [*due.values()], limit)
+    moves.promote(db, waiting, window=window, behind=True)
+    return len(waiting)
+
+
+def unhold(
+    db: Db, reason: Held, *, queue: str | None, tasks: Sequence[str] | None, guard: str | None, limit: int
+) -> int:
+    """What has a concurrency key or a tenant is looked at again; the rest is ready, served after what is ready now."""
+    where, params = ["q.held = ?"], [str(reason)]
+    if queue is not None:
+        where.append("q.queue = ?")
+        params.append(queue)
+    if guard is not None:
+        where.append("j.guard = ?")
+        params.append(guard)
+    if tasks is not None:
+        where.append("j.task IN (SELECT value FROM json_each(?))")
+        params.append(msgspec.json.encode(list(tasks)).decode())
+    sql = f"""SELECT q.seq FROM holdfast_queued AS q JOIN holdfast_job AS j USING (seq)
+        WHERE {" AND ".join(where)} ORDER BY q.rank LIMIT ?"""
+    rows = db.rows(sql, *params, limit)
+    if rows:
+        rank = db.draw("rank", len(rows))
+        sql = """UPDATE holdfast_queued SET rank = ?,
+            held = CASE WHEN concurrency_key IS NULL AND tenant IS NULL THEN NULL ELSE 'arrived' END WHERE seq = ?"""
+        db.run_many(sql, [(rank + place, seq) for place, (seq,) in enumerate(rows)])
+    return len(rows)
+
+
+def expire(db: Db, *, limit: int) -> int:
+    sql = """SELECT seq FROM holdfast_queued WHERE expires_at IS NOT NULL AND expires_at <= ?
+        ORDER BY expires_at LIMIT ?"""
+    expired = [seq for (seq,) in db.rows(sql, db.now, limit)]
+    pass_on(db, [end_queued(db, seq, "expired") for seq in expired])
+    return len(expired)
+
+
+def repair(db: Db, *, limit: int) -> int:
+    orders = db.rows(
+        """SELECT DISTINCT ordering_key FROM holdfast_queued AS q
+            WHERE held = 'ordering' AND NOT EXISTS (SELECT 1 FROM holdfast_turn WHERE key = q.ordering_key)
+            LIMIT ?""",
+        limit,
+    )
+    slots = db.rows(
+        "SELECT DISTINCT concurrency_key FROM holdfast_queued WHERE held = 'concurrency' LIMIT ?", limit
+    )
+    ready = pass_on(db, [Freed(key, None) for (key,) in orders] + [Freed(None, key) for (key,) in slots])
+    windows = db.rows(
+        "SELECT DISTINCT queue, tenant FROM holdfast_queued WHERE held = 'tenant' LIMIT ?", limit
+    )
+    return ready + sum(fill_window(db, queue, tenant, WINDOW) for queue, tenant in windows)
+
+
+class Holds(Subject):
+    async def promote(self, *, window: int = 100, limit: int = 500) -> int:
+        check_limit(window, "window")
+        check_limit(limit)
+        return await self._file.write(partial(promote, window=window, limit=limit))
+
+    async def hold(self, claims: Sequence[Claim], reason: Held) -> list[bool]:
+        claims = check_claims(claims)
+        check_by_hand(reason)
+        return await self._file.write(partial(finishes.hold, claims=claims, reason=reason))
+
+    async def unhold(
+        self,
+        reason: Held,
+        *,
+        queue: str | None = None,
+        tasks: Sequence[str] | None = None,
+        guard: str | None = None,
+        limit: int = 500,
+    ) -> int:
+        check_by_hand(reason)
+        check_limit(limit)
+        return await self._file.write(
+            partial(unhold, reason=reason, queue=queue, tasks=tasks, guard=guard, limit=limit)
+        )
+
+    async def expire(self, *, limit: int = 500) -> int:
+        check_limit(limit)
+        return await self._file.write(partial(expire, limit=limit))
+
+    async def repair(self, *, limit: int = 500) -> int:
+        check_limit(limit)
+        return await self._file.write(partial(repair, limit=limit))

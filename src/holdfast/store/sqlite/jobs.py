@@ -1,0 +1,230 @@
+"""Enqueue jobs, look at them, cancel them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import partial
+
+from holdfast.kernel.errors import CommitUnknown, NotOpen, StoreError, TooManyWaiting
+from holdfast.kernel.show import storable
+from holdfast.store.checks import check_held, check_id, check_jobs, check_limit, check_reason, check_state
+from holdfast.store.records import Count, Enqueued, JobRecord, NewJob
+from holdfast.store.sqlite.connection import Db
+from holdfast.store.sqlite.moves import end_parked, end_queued, pass_on
+from holdfast.store.sqlite.rows import RECORD, Row, to_record
+from holdfast.store.sqlite.subject import Subject
+from holdfast.store.states import Held, State
+
+_TRIES = 5  # for a call whose answer was lost
+_JOB = """
+    INSERT INTO holdfast_job (id, task, queue, priority, args, generation, bounded, enqueued_at, expires_at, deadline,
+        unique_key, ordering_key, concurrency_key, concurrency_limit, tenant, guard,
+        correlation_id, causation_id, trace)
+    VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"""
+_QUEUED = """
+    INSERT INTO holdfast_queued (seq, rank, priority, queue, held, run_at, expires_at, bounded_task,
+        ordering_key, concurrency_key, tenant)
+    VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"""
+
+
+def enqueue(db: Db, jobs: Sequence[NewJob]) -> list[Enqueued]:
+    """Store all of them, or raise before anything is written. An id that is known is not stored again."""
+    known = _known(db, jobs)
+    twins = _twins(db, jobs, known)
+    new = {job.id: job for job in jobs if job.id not in known and job.id not in twins}
+    _refuse_crowd(db, list(new.values()))
+    if new:
+        _insert(db, list(new.values()))
+    return [Enqueued(twins.get(job.id, job.id), job.id not in twins) for job in jobs]
+
+
+def _known(db: Db, jobs: Sequence[NewJob]) -> set[str]:
+    """Of a single job the insert itself would tell; many are asked for at once."""
+    sql = "SELECT id FROM holdfast_job WHERE id = ?"
+    return {job.id for job in jobs if db.value(sql, job.id) is not None}
+
+
+def _twins(db: Db, jobs: Sequence[NewJob], known: set[str]) -> dict[str, str]:
+    """For each new job whose unique key another has, or had earlier in this call: the id of that other."""
+    twins: dict[str, str] = {}
+    first: dict[
+        str, str
+    ] = {}  # by key: also one that is over by now, or a repeated call would store its twin
+    sql = "SELECT id FROM holdfast_job WHERE seq = (SELECT seq FROM holdfast_unique WHERE key = ?)"
+    for job in jobs:
+        if job.unique is None:
+            continue
+        if job.id not in known:
+            holder = first.get(job.unique) or db.value(sql, job.unique) or job.id
+            if holder != job.id:
+                twins[job.id] = holder
+        first.setdefault(job.unique, twins.get(job.id, job.id))
+    return twins
+
+
+def _refuse_crowd(db: Db, new: Sequence[NewJob]) -> None:
+    bounded: dict[str, list[int]] = {}
+    for job in new:
+        if job.max_waiting is not None:
+            bounded.setdefault(job.task, []).append(job.max_waiting)
+    for task, limits in bounded.items():
+        waiting = db.value("SELECT count(*) FROM holdfast_queued WHERE bounded_task = ?", task)
+        if waiting + len(limits) > min(limits):
+            raise TooManyWaiting(
+                f"Task {task!r} has {waiting} jobs waiting and may have {min(limits)} (max_waiting); "
+                f"{len(limits)} more were refused and nothing was stored. Try again later, or raise max_waiting."
+            )
+
+
+def _insert(db: Db, new: Sequence[NewJob]) -> None:
+    rank = db.draw("rank", len(new))
+    db.run_many(_JOB, [_job_row(job, db.now) for job in new])
+    last = db.connection.last_insert_rowid()
+    first = last - len(new) + 1  # one statement after the other in one transaction: no number is skipped
+    db.run_many(
+        _QUEUED, [_queued_row(job, first + place, rank + place, db.now) for place, job in enumerate(new)]
+    )
+    unique = [(job.unique, first + place) for place, job in enumerate(new) if job.unique is not None]
+    if unique:
+        db.run_many("INSERT INTO holdfast_unique (key, seq) VALUES (?, ?)", unique)
+
+
+def _job_row(job: NewJob, now: float) -> Row:
+    return (
+        job.id,
+        job.task,
+        job.queue,
+        job.priority,
+        job.args,
+        job.generation,
+        job.max_waiting is not None,
+        now,
+        None if job.expires is None else now + job.expires,
+        job.deadline,
+        job.unique,
+        job.ordered,
+        job.concurrency,
+        job.concurrency_limit,
+        job.tenant,
+        job.guard,
+        job.correlation_id,
+        job.causation_id,
+        job.trace,
+    )
+
+
+def _queued_row(job: NewJob, seq: int, rank: int, now: float) -> Row:
+    run_at = now + job.delay if job.delay else job.at
+    held = Held.ARRIVED if job.keyed else Held.TIME if run_at is not None and run_at > now else None
+    return (
+        seq,
+        rank,
+        job.priority,
+        job.queue,
+        held,
+        run_at,
+        None if job.expires is None else now + job.expires,
+        None if job.max_waiting is None else job.task,
+        job.ordered,
+        job.concurrency,
+        job.tenant,
+    )
+
+
+def get(db: Db, job_id: str) -> JobRecord | None:
+    row = db.row(f"{RECORD} WHERE j.id = ?", job_id)
+    return None if row is None else to_record(row)
+
+
+def find(
+    db: Db, *, state: State | None, queue: str | None, task: str | None, held: Held | None, limit: int
+) -> list[JobRecord]:
+    wanted = [("state", state), ("queue", queue), ("task", task), ("held", held)]
+    given = [(column, str(value)) for column, value in wanted if value is not None]
+    where = " AND ".join(f"{column} = ?" for column, _ in given) or "true"
+    sql = f"SELECT * FROM ({RECORD} ORDER BY j.seq DESC) WHERE {where} LIMIT ?"
+    return [to_record(row) for row in db.rows(sql, *(value for _, value in given), limit)]
+
+
+def count(db: Db) -> list[Count]:
+    sql = """
+        SELECT queue, 'queued', held, count(*) FROM holdfast_queued GROUP BY queue, held
+        UNION ALL SELECT queue, 'running', NULL, count(*) FROM holdfast_running JOIN holdfast_job USING (seq) GROUP BY 1
+        UNION ALL SELECT queue, state, NULL, count(*) FROM holdfast_parked JOIN holdfast_job USING (seq) GROUP BY 1, 2
+        ORDER BY 1, 2, 3"""
+    return [
+        Count(queue, State(state), None if held is None else Held(held), number)
+        for queue, state, held, number in db.rows(sql)
+    ]
+
+
+def cancel(db: Db, job_id: str, reason: str) -> State | None:
+    row = db.row(f"SELECT state, seq FROM ({RECORD} WHERE j.id = ?) JOIN holdfast_job USING (id)", job_id)
+    if row is None:
+        return None
+    state, seq = State(row[0]), row[1]
+    match state:
+        case State.QUEUED:
+            pass_on(db, [end_queued(db, seq, reason)])
+        case State.RUNNING:
+            db.run("UPDATE holdfast_running SET stop = ? WHERE seq = ?", reason, seq)
+            return State.RUNNING
+        case State.DEAD | State.UNKNOWN:
+            pass_on(db, [end_parked(db, seq, reason)])
+        case _:
+            return state
+    return State.CANCELLED
+
+
+class Jobs(Subject):
+    async def enqueue(
+        self,
+        jobs: Sequence[NewJob],
+        *,
+        tx: object | None = None,
+        again: bool = False,  # noqa: ARG002  an id is known here for as long as the history keeps it
+    ) -> list[Enqueued]:
+        jobs = check_jobs(jobs)
+        call = partial(enqueue, jobs=jobs)
+        if tx is not None:
+            return await self._file.write(call, tx=tx)
+        lost: CommitUnknown | None = None
+        for _ in range(_TRIES):
+            try:
+                return await self._file.write(call)
+            except CommitUnknown as unknown:
+                lost = unknown  # the ids are the caller's, so the call is simply made again
+            except (StoreError, NotOpen) as error:
+                if lost is None:
+                    raise
+                raise lost from error  # "nothing was stored" would be a guess: the try before may have committed
+        assert lost is not None
+        raise lost
+
+    async def get(self, job_id: str) -> JobRecord | None:
+        check_id(job_id)
+        return await self._file.read(partial(get, job_id=job_id))
+
+    async def find(
+        self,
+        *,
+        state: State | None = None,
+        queue: str | None = None,
+        task: str | None = None,
+        held: Held | None = None,
+        limit: int = 100,
+    ) -> list[JobRecord]:
+        check_state(state)
+        check_held(held)
+        check_limit(limit)
+        return await self._file.read(
+            partial(find, state=state, queue=queue, task=task, held=held, limit=limit)
+        )
+
+    async def count(self) -> list[Count]:
+        return await self._file.read(count)
+
+    async def cancel(self, job_id: str, reason: str) -> State | None:
+        check_id(job_id)
+        check_reason(reason)
+        return await self._file.write(partial(cancel, job_id=job_id, reason=storable(reason)))

@@ -1,0 +1,82 @@
+"""Idempotency keys: one does it, the others are told what was answered."""
+
+from __future__ import annotations
+
+from functools import partial
+
+from holdfast.kernel.names import check_name, check_seconds
+from holdfast.store.checks import check_key_claim, check_lease, check_limit, check_text
+from holdfast.store.records import ABANDONED, KeyBusy, KeyClaim, KeyDone, KeyMismatch, KeyScope
+from holdfast.store.sqlite.connection import Db
+from holdfast.store.sqlite.subject import Subject
+
+_THIS = "tenant = ? AND principal = ? AND route = ? AND key = ?"
+
+
+def begin(
+    db: Db, scope: KeyScope, key: str, *, fingerprint: str, lease: float
+) -> KeyClaim | KeyDone | KeyBusy | KeyMismatch:
+    name = (scope.tenant, scope.principal, scope.route, key)
+    row = db.row(f"SELECT fingerprint, until, response FROM holdfast_key WHERE {_THIS}", *name)
+    if row is not None:
+        known, until, response = row
+        if response is not None and until <= db.now:
+            row = None  # the answer was kept long enough: the key is new again
+        elif known != fingerprint:
+            return KeyMismatch()
+        elif response is not None:
+            return KeyDone(response)
+        elif until > db.now:
+            return KeyBusy(until)
+    claim = KeyClaim(scope, key, db.draw("token"), db.now + lease)
+    sql = """INSERT INTO holdfast_key (tenant, principal, route, key, fingerprint, token, until)
+        VALUES (?, ?, ?, ?, ?, ?, ?) ON CONFLICT DO UPDATE SET
+        fingerprint = excluded.fingerprint, token = excluded.token, until = excluded.until, response = NULL"""
+    db.run(sql, *name, fingerprint, claim.token, claim.until)
+    return claim
+
+
+def finish(db: Db, claim: KeyClaim, response: str, *, keep: float) -> bool:
+    sql = f"UPDATE holdfast_key SET response = ?, until = ? WHERE {_THIS} AND token = ? AND response IS NULL"
+    return bool(db.run(sql, response, db.now + keep, *_name(claim), claim.token))
+
+
+def abandon(db: Db, claim: KeyClaim) -> bool:
+    sql = f"DELETE FROM holdfast_key WHERE {_THIS} AND token = ? AND response IS NULL"
+    return bool(db.run(sql, *_name(claim), claim.token))
+
+
+def prune(db: Db, *, limit: int) -> int:
+    sql = """DELETE FROM holdfast_key WHERE (tenant, principal, route, key) IN
+        (SELECT tenant, principal, route, key FROM holdfast_key
+         WHERE until <= iif(response IS NULL, ?, ?) ORDER BY until LIMIT ?)"""
+    return db.run(sql, db.now - ABANDONED, db.now, limit)
+
+
+def _name(claim: KeyClaim) -> tuple[str, str, str, str]:
+    return claim.scope.tenant, claim.scope.principal, claim.scope.route, claim.key
+
+
+class Keys(Subject):
+    async def begin(
+        self, scope: KeyScope, key: str, *, fingerprint: str, lease: float, tx: object | None = None
+    ) -> KeyClaim | KeyDone | KeyBusy | KeyMismatch:
+        check_name("key", key)
+        check_name("fingerprint", fingerprint)
+        check_lease("lease", lease)
+        call = partial(begin, scope=scope, key=key, fingerprint=fingerprint, lease=lease)
+        return await self._file.write(call, tx=tx)
+
+    async def finish(self, claim: KeyClaim, response: str, *, keep: float, tx: object | None = None) -> bool:
+        check_key_claim(claim)
+        check_text("response", response)
+        check_seconds("keep", keep)
+        return await self._file.write(partial(finish, claim=claim, response=response, keep=keep), tx=tx)
+
+    async def abandon(self, claim: KeyClaim) -> bool:
+        check_key_claim(claim)
+        return await self._file.write(partial(abandon, claim=claim))
+
+    async def prune(self, *, limit: int = 1000) -> int:
+        check_limit(limit)
+        return await self._file.write(partial(prune, limit=limit))

@@ -1,0 +1,43 @@
+"""Pause and resume a queue for everyone."""
+
+from __future__ import annotations
+
+from functools import partial
+
+from holdfast.kernel.names import check_name
+from holdfast.store.records import AuditEntry, Paused
+from holdfast.store.sqlite import audit
+from holdfast.store.sqlite.connection import Db
+from holdfast.store.sqlite.subject import Subject
+
+
+def pause(db: Db, queue: str, *, by: str) -> None:
+    sql = "INSERT INTO holdfast_queue (name, paused_by, paused_at) VALUES (?, ?, ?) ON CONFLICT DO NOTHING"
+    if db.run(sql, queue, by, db.now):
+        audit.write(db, AuditEntry(actor=by, action="queue.paused", subject=f"queue:{queue}"))
+
+
+def resume(db: Db, queue: str, *, by: str) -> None:
+    if db.run("DELETE FROM holdfast_queue WHERE name = ?", queue):
+        audit.write(db, AuditEntry(actor=by, action="queue.resumed", subject=f"queue:{queue}"))
+
+
+def paused(db: Db) -> list[Paused]:
+    return [
+        Paused(*row) for row in db.rows("SELECT name, paused_by, paused_at FROM holdfast_queue ORDER BY name")
+    ]
+
+
+class Queues(Subject):
+    async def pause(self, queue: str, *, by: str) -> None:
+        check_name("queue", queue)
+        check_name("by", by)
+        await self._file.write(partial(pause, queue=queue, by=by))
+
+    async def resume(self, queue: str, *, by: str) -> None:
+        check_name("queue", queue)
+        check_name("by", by)
+        await self._file.write(partial(resume, queue=queue, by=by))
+
+    async def paused(self) -> list[Paused]:
+        return await self._file.read(paused)

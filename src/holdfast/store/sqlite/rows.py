@@ -1,0 +1,65 @@
+"""Which columns make which record, and the way from one to the other."""
+
+from __future__ import annotations
+
+from typing import Any, TypeAlias
+
+import msgspec
+
+from holdfast.store.ladder import Waiting
+from holdfast.store.records import AttemptError, Claim, JobRecord
+from holdfast.store.states import Held, State
+
+Row: TypeAlias = tuple[Any, ...]
+
+# The fields of a Claim after its token and lease; `attempt` and `alone` come from the row of the state.
+CLAIM = (
+    "j.task, j.queue, j.args, {attempt}, j.interruptions, {alone}, j.enqueued_at, j.generation, j.deadline, "
+    "j.ordering_key, j.concurrency_key, j.tenant, j.guard, j.correlation_id, j.causation_id, j.trace, "
+    "j.unique_key, j.seq"
+)
+# The fields of a Waiting; `:now` is the database's clock.
+WAITING = (
+    "SELECT j.id, j.queue, coalesce(q.run_at, 0) <= :now, j.ordering_key, "
+    "EXISTS (SELECT 1 FROM holdfast_turn AS t WHERE t.key = j.ordering_key AND t.seq = j.seq), "
+    "j.concurrency_key, j.concurrency_limit, "
+    "(SELECT s.slot FROM holdfast_slot AS s WHERE s.key = j.concurrency_key AND s.seq = j.seq), j.tenant, j.seq "
+    "FROM holdfast_queued AS q CROSS JOIN holdfast_job AS j ON j.seq = q.seq"
+)
+# The fields of a JobRecord. What is over has only what a history needs.
+RECORD = """
+    SELECT j.id, j.task, j.queue, j.args,
+        CASE WHEN q.seq IS NOT NULL THEN 'queued' WHEN r.seq IS NOT NULL THEN 'running'
+            ELSE coalesce(p.state, o.state) END AS state,
+        q.held AS held, j.priority, coalesce(q.attempt, r.attempt, p.attempt, o.attempt), j.interruptions,
+        iif(o.seq IS NULL, j.strikes, 0), o.seq IS NULL AND j.interruptions > 0,
+        coalesce(q.token, r.token, p.token, o.token), r.lease_until, coalesce(r.worker, p.worker, o.worker),
+        q.run_at, iif(o.seq IS NULL, j.expires_at, NULL), iif(o.seq IS NULL, j.deadline, NULL), j.enqueued_at,
+        coalesce(r.started_at, p.started_at, o.started_at), o.finished_at,
+        coalesce(r.stop, p.reason, o.reason), o.result, j.errors, j.unique_key, j.ordering_key, j.concurrency_key,
+        j.tenant, j.guard, j.correlation_id, j.causation_id, j.trace, j.generation
+    FROM holdfast_job AS j
+    LEFT JOIN holdfast_queued AS q ON q.seq = j.seq
+    LEFT JOIN holdfast_running AS r ON r.seq = j.seq
+    LEFT JOIN holdfast_parked AS p ON p.seq = j.seq
+    LEFT JOIN holdfast_over AS o ON o.seq = j.seq"""
+
+_errors = msgspec.json.Decoder(tuple[AttemptError, ...])
+
+
+def to_claim(row: Row, token: int, lease_until: float) -> Claim:
+    return Claim(row[0], token, lease_until, *row[1:6], bool(row[6]), *row[7:])  # type: ignore[call-arg]
+
+
+def to_waiting(row: Row) -> Waiting:
+    job_id, queue, due, ordered, has_turn, *rest = row
+    return Waiting(job_id, queue, bool(due), ordered, bool(has_turn), *rest)
+
+
+def to_record(row: Row) -> JobRecord:
+    values = dict(zip(JobRecord.__struct_fields__, row, strict=True))
+    values["state"] = State(values["state"])
+    values["held"] = None if values["held"] is None else Held(values["held"])
+    values["suspect"] = bool(values["suspect"])
+    values["errors"] = () if values["errors"] is None else _errors.decode(values["errors"])
+    return JobRecord(**values)

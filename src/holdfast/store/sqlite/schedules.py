@@ -1,0 +1,41 @@
+"""The ticks of schedules: one job for each nominal time, whoever asks."""
+
+from __future__ import annotations
+
+from functools import partial
+
+from holdfast.kernel.names import check_name, check_seconds
+from holdfast.store.checks import check_jobs
+from holdfast.store.records import Enqueued, NewJob, Tick
+from holdfast.store.sqlite.connection import Db
+from holdfast.store.sqlite.jobs import enqueue
+from holdfast.store.sqlite.subject import Subject
+
+
+def tick(db: Db, schedule: str, nominal: float, job: NewJob) -> Enqueued | None:
+    """The job first: a refusal must leave no tick behind."""
+    if db.value("SELECT 1 FROM holdfast_tick WHERE schedule = ? AND nominal = ?", schedule, nominal):
+        return None
+    [enqueued] = enqueue(db, [job])
+    sql = "INSERT INTO holdfast_tick (schedule, nominal, job_id, at) VALUES (?, ?, ?, ?)"
+    db.run(sql, schedule, nominal, enqueued.id, db.now)
+    return enqueued
+
+
+def last(db: Db, schedule: str) -> Tick | None:
+    sql = """SELECT schedule, nominal, job_id, at FROM holdfast_tick
+        WHERE schedule = ? ORDER BY nominal DESC LIMIT 1"""
+    row = db.row(sql, schedule)
+    return None if row is None else Tick(*row)
+
+
+class Schedules(Subject):
+    async def tick(self, schedule: str, nominal: float, job: NewJob) -> Enqueued | None:
+        check_name("schedule", schedule)
+        check_seconds("nominal", nominal)
+        check_jobs([job])
+        return await self._file.write(partial(tick, schedule=schedule, nominal=nominal, job=job))
+
+    async def last(self, schedule: str) -> Tick | None:
+        check_name("schedule", schedule)
+        return await self._file.read(partial(last, schedule=schedule))

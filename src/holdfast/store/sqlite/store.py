@@ -1,0 +1,124 @@
+"""The store on one SQLite file: opens it, gives each verb to the right thread, and answers truthfully."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from functools import partial
+from typing import TypeVar
+
+import apsw
+
+from holdfast.kernel.errors import UnsupportedStore, UsageError, WrongConnection
+from holdfast.store.sqlite import refusals, schema
+from holdfast.store.sqlite.audit import Audit
+from holdfast.store.sqlite.claims import Claims
+from holdfast.store.sqlite.connection import Db
+from holdfast.store.sqlite.history import History
+from holdfast.store.sqlite.holds import Holds
+from holdfast.store.sqlite.jobs import Jobs
+from holdfast.store.sqlite.keys import Keys
+from holdfast.store.sqlite.leases import Leases
+from holdfast.store.sqlite.queues import Queues
+from holdfast.store.sqlite.reader import Reader
+from holdfast.store.sqlite.schedules import Schedules
+from holdfast.store.sqlite.transaction import SqliteTx
+from holdfast.store.sqlite.writer import Writer
+
+T = TypeVar("T")
+
+
+class SqliteStore:
+    """Everything that is kept, in one file. No I/O until `open`."""
+
+    def __init__(self, path: str | os.PathLike[str], *, synchronous: str = "FULL") -> None:
+        if synchronous not in ("FULL", "NORMAL", "OFF"):
+            raise UsageError(f"synchronous is FULL, NORMAL or OFF; got {synchronous!r}.")
+        self.path = os.fspath(path)
+        opened = partial(Db, self.path, synchronous=synchronous)
+        self._writer = Writer(opened)
+        self._reader = Reader(partial(opened, reading=True))
+        self.jobs = Jobs(self)
+        self.claims = Claims(self)
+        self.holds = Holds(self)
+        self.queues = Queues(self)
+        self.history = History(self)
+        self.leases = Leases(self)
+        self.schedules = Schedules(self)
+        self.keys = Keys(self)
+        self.audit = Audit(self)
+
+    async def open(self) -> None:
+        """Check that this file can keep the promises, and bring its tables up to date."""
+        refusals.check_library(apsw.sqlitelibversion())
+        refusals.check_file_system(self.path)
+        if (found := refusals.foreign_descriptor(self.path)) is not None:
+            raise UnsupportedStore(found)
+        await self._writer.start()
+        try:
+            await self._migrate()
+            await self._reader.start()
+        except BaseException:
+            await self._writer.stop()
+            raise
+
+    async def close(self) -> None:
+        await self._reader.stop()
+        await self._writer.stop()
+
+    async def migrate(self) -> list[str]:
+        """A SQLite store does this when it opens; so this opens it, when it is not open yet."""
+        if self._writer.running:
+            return await self._migrate()
+        before = await self.pending()
+        await self.open()
+        await self.close()
+        return before
+
+    async def _migrate(self) -> list[str]:
+        if not await self.write(schema.find_pending):
+            return []  # an open of tables that are up to date writes nothing
+        return await self.write(schema.apply)
+
+    async def pending(self) -> list[str]:
+        if self._writer.running:
+            missing = await self.write(schema.find_pending)
+        elif not os.path.exists(self.path):  # noqa: ASYNC240, PTH110  asking must not create the file
+            missing = schema.MIGRATIONS
+        else:
+            reader = Reader(partial(Db, self.path, reading=True))
+            await reader.start()
+            try:
+                missing = await reader.run(schema.find_pending)
+            finally:
+                await reader.stop()
+        return [migration.name for migration in missing]
+
+    def transaction(self) -> SqliteTx:
+        return SqliteTx(self._writer, self.path)
+
+    async def now(self) -> float:
+        return await self.read(lambda db: db.now)
+
+    async def raise_epoch(self) -> int:
+        return await self.write(_raise_epoch)
+
+    # How the subjects below reach the file.
+
+    async def write(self, call: Callable[[Db], T], *, tx: object | None = None, urgent: bool = False) -> T:
+        if tx is None:
+            return await self._writer.run(call, urgent=urgent)
+        if isinstance(tx, SqliteTx):
+            if os.path.realpath(tx.path) != os.path.realpath(self.path):  # noqa: ASYNC240  it asks no disk for long
+                raise WrongConnection(f"This transaction is of {tx.path!r}, and the store is {self.path!r}.")
+            return await tx.run(call)
+        return refusals.refuse(tx)
+
+    async def read(self, call: Callable[[Db], T]) -> T:
+        return await self._reader.run(call)
+
+
+def _raise_epoch(db: Db) -> int:
+    sql = "UPDATE holdfast_counter SET value = ((value >> 40) + 1) << 40 WHERE name = 'token' RETURNING value >> 40"
+    epoch: int = db.value(sql)
+    return epoch

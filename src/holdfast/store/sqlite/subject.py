@@ -1,0 +1,22 @@
+"""How a subject of the store reaches the file: writing in a transaction, its own or the caller's, and reading."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Protocol, TypeVar
+
+from holdfast.store.sqlite.connection import Db
+
+T = TypeVar("T")
+
+
+class File(Protocol):
+    async def write(
+        self, call: Callable[[Db], T], *, tx: object | None = None, urgent: bool = False
+    ) -> T: ...
+    async def read(self, call: Callable[[Db], T]) -> T: ...
+
+
+class Subject:
+    def __init__(self, file: File) -> None:
+        self._file = file
