@@ -1,0 +1,277 @@
+"""Run procedures on pooled connections: in one round trip or in a transaction, and say truthfully what happened."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Iterable, Sequence
+from typing import Any, TypeVar
+
+import asyncpg
+
+from holdfast.kernel.clock import monotonic, sleep
+from holdfast.kernel.crashpoints import crashpoint
+from holdfast.kernel.errors import CommitUnknown, NotOpen, SchemaMissing, StoreError, TransactionEnded
+from holdfast.kernel.randomness import jittered
+from holdfast.kernel.telemetry import note
+from holdfast.store.postgres.failures import FAILURES, is_fenced, is_lost, is_transient, is_unsent, translate
+from holdfast.store.postgres.pool import Pool
+from holdfast.store.postgres.url import Target
+from holdfast.store.statements import Procedure
+
+T = TypeVar("T")
+Item = TypeVar("Item")
+
+FIRST_DELAY, LONGEST_DELAY = 0.02, 0.5  # seconds before the second try, doubled for each one after
+# Set for the transaction only, so that a pooler may give the next one to another session.
+BEGIN = """BEGIN ISOLATION LEVEL READ COMMITTED;
+    SET LOCAL statement_timeout = '10s'; SET LOCAL idle_in_transaction_session_timeout = '10s'"""
+# For what others wait behind: whoever is in the way of one of many is met by that one alone.
+IMPATIENT = f"{BEGIN}; SET LOCAL lock_timeout = '200ms'"
+# Plans are cached with the statement. One made while the table was empty walks through all of it, and would go on
+# doing so when it has a million rows. Every statement of ours finds rows by an index, so the planner need not choose.
+_PLANNING = {"enable_seqscan": "off", "enable_hashjoin": "off", "enable_mergejoin": "off"}
+FREE_PLANNING = "".join(f"SET LOCAL {name} = on;" for name in _PLANNING) + "SET LOCAL plan_cache_mode = auto;"
+# Planning the claim anew takes longer than a small claim itself; compiling takes longer than any of our statements.
+_STARTING = {**_PLANNING, "plan_cache_mode": "force_generic_plan", "jit": "off"}
+# Behind a pooler that refuses these settings, at least no plan grows old.
+_PLAN_LIFETIME = {True: 300, False: 5}
+_REFUSED = "08P01"
+
+
+class AlreadyStored(StoreError):
+    """A row with this id is there."""
+
+
+class Connection(asyncpg.Connection):  # type: ignore[misc]  # asyncpg has no types
+    """We leave no session state behind, so giving a connection back costs no round trip."""
+
+    __slots__ = ()
+
+    def get_reset_query(self) -> str:
+        return ""
+
+
+async def connect(target: Target) -> Any:
+    try:
+        return await _connect(target, planning=True)
+    except asyncpg.PostgresError as error:
+        if error.sqlstate != _REFUSED:
+            raise
+    return await _connect(target, planning=False)
+
+
+async def _connect(target: Target, *, planning: bool) -> Any:
+    return await asyncpg.connect(
+        target.dsn,
+        connection_class=Connection,
+        timeout=target.connect_timeout,
+        command_timeout=target.command_timeout,
+        statement_cache_size=target.statement_cache_size,
+        max_cached_statement_lifetime=_PLAN_LIFETIME[planning],
+        server_settings={"application_name": "holdfast", **(_STARTING if planning else {})},
+    )
+
+
+async def drive(connection: Any, procedure: Procedure[T]) -> T:
+    """Run a procedure: execute what it yields, send it the rows, return its answer."""
+    try:
+        statement = procedure.send(None)  # type: ignore[arg-type]  # a generator starts with None
+        while True:
+            rows = await connection.fetch(statement.sql, *statement.params)
+            statement = procedure.send(rows)
+    except StopIteration as end:
+        answer: T = end.value
+        return answer
+    finally:
+        procedure.close()
+
+
+class Database:
+    """The store's own connections. Verbs are given as functions that make the procedure, so that it can be repeated."""
+
+    def __init__(self, target: Target) -> None:
+        self.target = target
+        self.missing: list[str] = []  # migrations that the tables lack; nothing works until they are applied
+        self.pool = Pool(lambda: connect(target), size=target.pool_size, wait=target.pool_wait)
+
+    async def read(self, make: Callable[[], Procedure[T]]) -> T:
+        """Every statement by itself; a broken connection is no reason to give up."""
+        return await self._persist(lambda: self._once(lambda connection: drive(connection, make())))
+
+    async def write(
+        self, make: Callable[[], Procedure[T]], *, urgent: bool = False, repeatable: bool = False
+    ) -> T:
+        """One statement that commits itself: one round trip. `repeatable`: doing it twice is as good as once."""
+        return await self._settled(
+            lambda: self._once(lambda connection: _alone(connection, make()), urgent=urgent),
+            repeatable=repeatable,
+        )
+
+    async def atomic(
+        self,
+        make: Callable[[], Procedure[T]],
+        *,
+        urgent: bool = False,
+        repeatable: bool = False,
+        begin: str = BEGIN,
+    ) -> T:
+        """Several statements in one transaction."""
+        return await self._settled(
+            lambda: self._once(lambda connection: _together(connection, make(), begin), urgent=urgent),
+            repeatable=repeatable,
+        )
+
+    async def copy(self, table: str, columns: Sequence[str], rows: Iterable[Sequence[Any]]) -> None:
+        """Store many rows by COPY, all or none; a row that is there already is an error."""
+
+        async def send(connection: Any) -> None:
+            try:
+                await connection.copy_records_to_table(
+                    table, schema_name="holdfast", columns=columns, records=rows
+                )
+            except asyncpg.UniqueViolationError as error:
+                raise AlreadyStored(str(error)) from error
+
+        await self._persist(lambda: self._once(lambda connection: _committing(send(connection))))
+
+    async def begin(self, sql: str) -> Any:
+        """A connection with an open transaction; whoever gets it gives it back to the pool."""
+        return await self._persist(lambda: self._begin(sql))
+
+    async def _begin(self, sql: str) -> Any:
+        if self.missing:
+            raise behind(self.missing)
+        connection = await self.pool.acquire()
+        try:
+            await connection.execute(sql)
+        except BaseException:
+            self.pool.release(connection, broken=True)
+            raise
+        return connection
+
+    async def _settled(self, once: Callable[[], Awaitable[T]], *, repeatable: bool) -> T:
+        try:
+            return await self._persist(once)
+        except CommitUnknown as unknown:
+            if not repeatable:
+                raise
+            first = unknown
+        return await still_unknown(first, self._persist(once))
+
+    async def _persist(self, once: Callable[[], Awaitable[T]]) -> T:
+        """Try again, for a while, when it is certain that nothing was stored."""
+        give_up, delay = monotonic() + self.target.patience, FIRST_DELAY
+        while True:
+            try:
+                return await once()
+            except FAILURES as error:
+                if not (is_lost(error) or is_transient(error)) or monotonic() >= give_up:
+                    raise translate(error) from error
+                note("store.tried_again", store="postgres", error=repr(error))
+            await sleep(jittered(delay, 0.5))
+            delay = min(delay * 2, LONGEST_DELAY)
+
+    async def _once(self, attempt: Callable[[Any], Awaitable[T]], *, urgent: bool = False) -> T:
+        if self.missing:
+            raise behind(self.missing)
+        connection = await self.pool.acquire(urgent=urgent)
+        broken = True
+        try:
+            answer = await attempt(connection)
+            broken = False
+        except Exception as error:
+            broken = _is_spoilt(connection, error)
+            raise
+        finally:
+            self.pool.release(connection, broken=broken)
+        return answer
+
+
+def _is_spoilt(connection: Any, error: Exception) -> bool:
+    """Whether nobody should use this connection again."""
+    if connection.is_closed() or connection.is_in_transaction() or isinstance(error, CommitUnknown):
+        return True
+    return is_lost(error) or is_unsent(error) or is_fenced(error)
+
+
+async def _alone(connection: Any, procedure: Procedure[T]) -> T:
+    return await _committing(drive(connection, procedure))
+
+
+async def _committing(action: Awaitable[T]) -> T:
+    """For what commits itself: when its answer is lost, nobody knows whether it has."""
+    try:
+        crashpoint("store.before_commit")
+        answer = await action
+    except FAILURES as error:
+        if is_lost(error):
+            raise unknown(error) from error
+        raise
+    crashpoint("store.after_commit")
+    return answer
+
+
+async def _together(connection: Any, procedure: Procedure[T], begin: str) -> T:
+    await connection.execute(begin)
+    try:
+        answer = await drive(connection, procedure)
+        crashpoint("store.before_commit")
+    except Exception as error:
+        if not (is_lost(error) or is_unsent(error)):
+            await connection.execute("ROLLBACK")
+        raise
+    await commit(connection)
+    crashpoint("store.after_commit")
+    return answer
+
+
+async def commit(connection: Any) -> None:
+    """COMMIT, and be honest about an answer that never came."""
+    try:
+        done = await connection.execute("COMMIT")
+    except FAILURES as error:
+        if is_lost(error):
+            raise unknown(error) from error
+        raise
+    if done != "COMMIT":  # the server answers ROLLBACK when a statement of the transaction has failed
+        raise TransactionEnded(
+            "The transaction was rolled back, because a statement in it had failed before. Nothing was stored."
+        )
+
+
+async def still_unknown(first: CommitUnknown, again: Awaitable[T]) -> T:
+    """A second try after a lost answer. When it fails, nobody knows more than before: "nothing was stored" is its own."""
+    try:
+        return await again
+    except (StoreError, NotOpen) as error:
+        raise first from error
+
+
+async def in_parts(
+    items: Sequence[Item], size: int, write: Callable[[Sequence[Item]], Awaitable[list[T]]]
+) -> list[T]:
+    """What is too much for one transaction, in several."""
+    answers: list[T] = []
+    for start in range(0, len(items), size):
+        try:
+            answers += await write(items[start : start + size])
+        except (StoreError, NotOpen) as error:
+            if not answers:
+                raise
+            raise CommitUnknown(
+                f"{len(answers):,} of {len(items):,} were written before this failed: {error} Look at each before "
+                "doing it again."
+            ) from error
+    return answers
+
+
+def behind(missing: list[str]) -> SchemaMissing:
+    return SchemaMissing(
+        f"The tables lack the migrations {', '.join(missing)}. Run `holdfast migrate`, then open the store again."
+    )
+
+
+def unknown(error: BaseException) -> CommitUnknown:
+    return CommitUnknown(
+        f"PostgreSQL's answer to a commit was lost ({error!r}): it happened or it did not. "
+        "Look before doing it again, or repeat it with the same ids."
+    )

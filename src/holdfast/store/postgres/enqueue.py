@@ -1,0 +1,214 @@
+"""Store new jobs: in one statement, whatever they ask for. Ids are minted by the caller, so repeating is safe."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from functools import cache
+from typing import Any
+
+from holdfast.kernel.errors import StoreUnavailable, TooManyWaiting
+from holdfast.store.records import Enqueued, NewJob
+from holdfast.store.statements import Procedure, Statement
+
+_LOOKS = 10  # for the holder of a unique key that ends just as we look for it
+
+
+def is_batchable(jobs: Sequence[NewJob]) -> bool:
+    """Whether these can be stored together with those of other callers: nothing in them can be refused."""
+    return all(job.unique is None and job.max_waiting is None for job in jobs)
+
+
+def is_single(jobs: Sequence[NewJob]) -> bool:
+    """Whether one statement is enough, so that it needs no transaction around it."""
+    return len(jobs) <= 1 or all(job.unique is None for job in jobs)
+
+
+def is_plain(jobs: Sequence[NewJob]) -> bool:
+    """Whether all of them are ready at once and have nothing that must be looked at."""
+    return all(map(_is_plain, jobs))
+
+
+def enqueue(jobs: Sequence[NewJob], *, again: bool = False) -> Procedure[list[Enqueued]]:
+    """Store all of them, or raise and store none. Two jobs with one unique key: the first is stored."""
+    if not again and is_plain(jobs):
+        if jobs:
+            yield Statement(_PLAIN, plain_columns(jobs))
+        return [Enqueued(job.id, True) for job in jobs]
+    first: dict[str, NewJob] = {}
+    for job in jobs:
+        if job.unique is not None:
+            first.setdefault(job.unique, job)
+    once = [job for job in jobs if job.unique is None or first[job.unique] is job]
+    holders = yield from _store(once, again=again)
+    answers = []
+    for job in jobs:
+        chosen = job if job.unique is None else first[job.unique]
+        holder = holders.get(chosen.id, chosen.id)
+        answers.append(Enqueued(holder, holder == job.id))
+    return answers
+
+
+def _store(jobs: Sequence[NewJob], *, again: bool) -> Procedure[Mapping[str, str]]:
+    """Returns the holders of unique keys that were taken, by the id of the job that wanted it."""
+    holders: dict[str, str] = {}
+    left = list(jobs)
+    for _ in range(_LOOKS):
+        stored, found = yield from _insert(left, again=again)
+        holders |= {job.id: found[job.id] for job in left if job.id not in stored and job.id in found}
+        # The holder was committed after our statement began, or it has ended since.
+        left = [job for job in left if job.unique and job.id not in stored and job.id not in holders]
+        if left:
+            rows = yield Statement(_HOLDERS, ([job.id for job in left], [job.unique for job in left]))
+            holders |= {row[0]: row[1] for row in rows}
+            left = [job for job in left if job.id not in holders]
+        if not left:
+            return holders
+    raise StoreUnavailable(
+        f"The unique key {left[0].unique!r} was taken and freed {_LOOKS} times while the job was being stored. "
+        "Nothing was stored; try again."
+    )
+
+
+def _insert(jobs: Sequence[NewJob], *, again: bool) -> Procedure[tuple[set[str], dict[str, str]]]:
+    unique = any(job.unique is not None for job in jobs)
+    bounded = any(job.max_waiting is not None for job in jobs)
+    rows = yield Statement(_insert_sql(unique=unique, bounded=bounded, again=again), _columns(jobs))
+    _refuse_crowd([row for row in rows if row[0] == "refused"])
+    stored = {row[1] for row in rows if row[0] == "stored"}
+    if again and stored:
+        # The first try was stored and has ended between our look into the history and our insert: one is enough.
+        yield Statement(_UNDO_REPEATED, (sorted(stored),))
+    holders = {row[1]: row[2] for row in rows if row[0] == "holder"}
+    return stored, holders | {row[1]: row[1] for row in rows if row[0] == "here"}
+
+
+def _refuse_crowd(refused: Sequence[Sequence[Any]]) -> None:
+    for _, task, _, new, waiting, limit in refused:
+        raise TooManyWaiting(
+            f"Task {task!r} has {waiting} jobs waiting and may have {limit} (max_waiting); "
+            f"{new} more were refused and nothing was stored. Try again later, or raise max_waiting."
+        )
+
+
+def _is_plain(job: NewJob) -> bool:
+    return (
+        job.unique is None
+        and job.max_waiting is None
+        and not job.keyed
+        and job.delay is None
+        and job.at is None
+        and job.expires is None
+        and job.deadline is None
+        and job.guard is None
+    )
+
+
+# Ready at once: half of the columns, and the shortest way.
+PLAIN = ("id", "task", "queue", "args", "priority", "generation", "correlation_id", "causation_id", "trace")
+_PLAIN = f"""
+INSERT INTO holdfast.job ({", ".join(PLAIN)})
+SELECT * FROM unnest($1::uuid[], $2::text[], $3::text[], $4::text[], $5::smallint[], $6::int[],
+    $7::text[], $8::text[], $9::text[])
+ON CONFLICT (id) DO NOTHING"""
+
+
+def plain_columns(jobs: Sequence[NewJob]) -> tuple[list[Any], ...]:
+    return (
+        [job.id for job in jobs],
+        [job.task for job in jobs],
+        [job.queue for job in jobs],
+        [job.args for job in jobs],
+        [job.priority for job in jobs],
+        [job.generation for job in jobs],
+        [job.correlation_id for job in jobs],
+        [job.causation_id for job in jobs],
+        [job.trace for job in jobs],
+    )
+
+
+def _columns(jobs: Sequence[NewJob]) -> tuple[list[Any], ...]:
+    return (
+        *plain_columns(jobs),
+        [job.delay for job in jobs],
+        [job.at for job in jobs],
+        [job.expires for job in jobs],
+        [job.deadline for job in jobs],
+        [job.unique for job in jobs],
+        [job.ordered for job in jobs],
+        [job.concurrency for job in jobs],
+        [job.concurrency_limit for job in jobs],
+        [job.tenant for job in jobs],
+        [job.guard for job in jobs],
+        [job.max_waiting for job in jobs],
+    )
+
+
+# Ranks are drawn in the caller's order, then rows are stored in the order of their unique keys:
+# two callers with the same keys wait for each other in one order.
+_GIVEN = """
+given AS MATERIALIZED (
+    SELECT g.*, nextval('holdfast.rank') AS rank, clock.now,
+        CASE WHEN g.delay > 0 THEN clock.now + make_interval(secs => g.delay) ELSE to_timestamp(g.at) END AS run_at
+    FROM (SELECT holdfast.now() AS now) clock, unnest($1::uuid[], $2::text[], $3::text[], $4::text[], $5::smallint[],
+        $6::int[], $7::text[], $8::text[], $9::text[], $10::float8[], $11::float8[], $12::float8[], $13::float8[],
+        $14::text[], $15::text[], $16::text[], $17::int[], $18::text[], $19::text[], $20::int[])
+    AS g(id, task, queue, args, priority, generation, correlation_id, causation_id, trace, delay, at, expires, deadline,
+        unique_key, ordering_key, concurrency_key, concurrency_limit, tenant, guard, max_waiting))"""
+_HELD_BY_OTHER = """
+    SELECT FROM holdfast.job j WHERE j.unique_key = g.unique_key AND j.unique_key IS NOT NULL AND j.state <> 'dead'"""
+_OVER = "EXISTS (SELECT FROM holdfast.history h WHERE h.id = g.id)"
+_REFUSED = f"""
+refused AS MATERIALIZED (
+    SELECT * FROM (
+        SELECT g.task, count(*) AS new, min(g.max_waiting) AS most, (
+            SELECT count(*) FROM holdfast.job j WHERE j.bounded AND j.state = 'queued' AND j.task = g.task) AS waiting
+        FROM given g WHERE g.max_waiting IS NOT NULL
+            AND NOT EXISTS (SELECT FROM holdfast.job j WHERE j.id = g.id) AND NOT EXISTS ({_HELD_BY_OTHER}){{known}}
+        GROUP BY g.task) crowd
+    WHERE new + waiting > most)"""
+
+
+@cache
+def _insert_sql(*, unique: bool, bounded: bool, again: bool) -> str:
+    parts, tests = [_GIVEN], ["true"]
+    answers = ["SELECT 'stored', id::text, NULL, 0::bigint, 0::bigint, 0 FROM stored"]
+    if bounded:
+        parts.append(_REFUSED.format(known=f" AND NOT {_OVER}" if again else ""))
+        tests.append("NOT EXISTS (SELECT FROM refused)")
+        answers.append("SELECT 'refused', task, NULL, new, waiting, most FROM refused")
+    if again:
+        tests.append(f"NOT {_OVER}")
+        answers.append(f"SELECT 'here', g.id::text, NULL, 0, 0, 0 FROM given g WHERE {_OVER}")
+    if unique:
+        answers.append(
+            "SELECT 'here', g.id::text, NULL, 0, 0, 0 FROM given g "
+            "WHERE EXISTS (SELECT FROM holdfast.job j WHERE j.id = g.id)"
+        )
+        answers.append(
+            "SELECT 'holder', g.id::text, j.id::text, 0, 0, 0 FROM given g JOIN holdfast.job j "
+            "ON j.unique_key = g.unique_key AND j.unique_key IS NOT NULL AND j.state <> 'dead'"
+        )
+    parts.append(f"""
+stored AS (
+    INSERT INTO holdfast.job (id, task, queue, args, priority, generation, correlation_id, causation_id, trace, rank,
+        enqueued_at, run_at, expires_at, deadline, unique_key, ordering_key, concurrency_key, concurrency_limit,
+        tenant, guard, bounded, held)
+    SELECT g.id, g.task, g.queue, g.args, g.priority, g.generation, g.correlation_id, g.causation_id, g.trace, g.rank,
+        g.now, g.run_at, g.now + make_interval(secs => g.expires), to_timestamp(g.deadline), g.unique_key,
+        g.ordering_key, g.concurrency_key, g.concurrency_limit, g.tenant, g.guard, g.max_waiting IS NOT NULL,
+        CASE WHEN coalesce(g.ordering_key, g.concurrency_key, g.tenant) IS NOT NULL THEN 'arrived'
+            WHEN g.run_at > g.now THEN 'time' END
+    FROM given g WHERE {" AND ".join(tests)} {"ORDER BY g.unique_key" if unique else ""}
+    ON CONFLICT {"" if unique else "(id)"} DO NOTHING RETURNING id)""")
+    return f"WITH {', '.join(parts)} {' UNION ALL '.join(answers)}"
+
+
+_HOLDERS = """
+SELECT g.id::text, h.id::text FROM unnest($1::uuid[], $2::text[]) AS g(id, unique_key) CROSS JOIN LATERAL (
+    SELECT j.id FROM holdfast.job j WHERE j.id = g.id
+    UNION ALL
+    SELECT j.id FROM holdfast.job j
+        WHERE j.unique_key = g.unique_key AND j.unique_key IS NOT NULL AND j.state <> 'dead' LIMIT 1) h"""
+_UNDO_REPEATED = """
+DELETE FROM holdfast.job j WHERE j.id = ANY($1::uuid[]) AND j.state = 'queued'
+    AND EXISTS (SELECT FROM holdfast.history h WHERE h.id = j.id)"""

@@ -1,0 +1,256 @@
+"""Write how claimed jobs ended, or put them back. Every write names id and token, and losing is ordinary."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import msgspec
+
+from holdfast.kernel.outcomes import Cancel, Dead, Done, Retry, Snooze, Unknown
+from holdfast.store.postgres.promotion import Keys, lock_chain, pass_on
+from holdfast.store.postgres.rows import MOVED, MOVED_J, held_by, same_id
+from holdfast.store.records import ERRORS_KEPT, STRIKES_LIMIT, Claim, Finish, Rescue
+from holdfast.store.statements import Procedure, Statement
+from holdfast.store.states import Held, State
+
+
+class Ending(msgspec.Struct, frozen=True):
+    """What becomes of one claimed job."""
+
+    job_id: str
+    token: int
+    keys: Keys
+    state: State
+    after: float = 0.0  # queued: seconds until it may run again
+    uncharge: int = 0  # queued: attempts given back
+    keep_rank: bool = False  # queued: at its old place
+    held: Held | None = None  # queued: for this reason, whatever its keys say
+    reason: str | None = None
+    error: str | None = None
+    result: str | None = None
+
+
+def is_plain(finishes: Sequence[Finish]) -> bool:
+    """Whether all of them simply end, and nobody waits for one of them."""
+    return all(type(item.outcome) is Done and not item.claim.keyed for item in finishes)
+
+
+def done(ids: int, tokens: int, results: int) -> str:
+    """The fast way for plain jobs, as parts of a WITH; the numbers are those of its parameters."""
+    return f"""
+gone AS (
+    DELETE FROM holdfast.job j
+    USING unnest(${ids}::uuid[], ${tokens}::bigint[], ${results}::text[]) AS g(id, token, result)
+    WHERE {held_by("g")}
+    RETURNING {MOVED_J}, g.result),
+kept AS (
+    INSERT INTO holdfast.history ({MOVED}, state, finished_at, result)
+    SELECT {MOVED}, 'succeeded', (SELECT holdfast.now()), result FROM gone),
+lost AS (
+    SELECT unnest(${ids}::uuid[]) AS id EXCEPT SELECT id FROM gone)"""
+
+
+_DONE = f"WITH {done(1, 2, 3)} SELECT id::text FROM lost"
+
+
+def done_params(finishes: Sequence[Finish]) -> tuple[list[str], list[int], list[str | None]]:
+    """Sorted by id, as everyone does who locks several rows."""
+    ordered = sorted(finishes, key=_by_id)
+    return (
+        [item.claim.job_id for item in ordered],
+        [item.claim.token for item in ordered],
+        [item.outcome.result if isinstance(item.outcome, Done) else None for item in ordered],
+    )
+
+
+def _by_id(item: Finish) -> str:
+    return item.claim.job_id
+
+
+def finish(finishes: Sequence[Finish]) -> Procedure[list[bool]]:
+    if is_plain(finishes):
+        rows = yield Statement(_DONE, done_params(finishes))
+        lost = {row[0] for row in rows}
+        return [item.claim.job_id not in lost for item in finishes]
+    return (yield from end([ending(item) for item in finishes]))
+
+
+def ending(item: Finish) -> Ending:
+    claim, keys = item.claim, Keys(item.claim.ordered, item.claim.concurrency)
+    match item.outcome:
+        case Done(result=result):
+            return Ending(claim.job_id, claim.token, keys, State.SUCCEEDED, result=result)
+        case Cancel(reason=reason):
+            return Ending(claim.job_id, claim.token, keys, State.CANCELLED, reason=reason)
+        case Retry(after=after, error=error):
+            return Ending(claim.job_id, claim.token, keys, State.QUEUED, after=after, error=error)
+        case Snooze(after=after):
+            return Ending(claim.job_id, claim.token, keys, State.QUEUED, after=after, uncharge=1)
+        case Dead(error=error):
+            return Ending(claim.job_id, claim.token, keys, State.DEAD, reason=error, error=error)
+        case Unknown(reason=reason):
+            return Ending(claim.job_id, claim.token, keys, State.UNKNOWN, reason=reason, error=reason)
+
+
+def put_back(claims: Sequence[Claim], *, held: Held | None = None) -> Procedure[list[bool]]:
+    """Uncharged, because they were not run: at their old place, or held for a reason that only `unhold` ends."""
+    return end(
+        [
+            Ending(
+                claim.job_id,
+                claim.token,
+                Keys(claim.ordered, claim.concurrency),
+                State.QUEUED,
+                uncharge=1,
+                keep_rank=held is None,
+                held=held,
+            )
+            for claim in claims
+        ]
+    )
+
+
+def end(endings: Sequence[Ending]) -> Procedure[list[bool]]:
+    """Any outcomes, with or without keys; what was held is passed on in the same transaction."""
+    if not endings:
+        return []
+    yield from lock_chain([item.keys for item in endings])
+    rows = yield Statement(_END, _columns(endings))
+    accepted = {row[0] for row in rows}
+    freed = [item.keys for item in endings if item.job_id in accepted]
+    yield from pass_on(freed)
+    return [item.job_id in accepted for item in endings]
+
+
+def _columns(endings: Sequence[Ending]) -> tuple[list[object], ...]:
+    return (
+        [item.job_id for item in endings],
+        [item.token for item in endings],
+        [item.state.value for item in endings],
+        [item.after for item in endings],
+        [item.uncharge for item in endings],
+        [item.keep_rank for item in endings],
+        [None if item.held is None else item.held.value for item in endings],
+        [item.reason for item in endings],
+        [item.error for item in endings],
+        [item.result for item in endings],
+    )
+
+
+# The errors kept so far with this one, the newest only.
+_ERRORS = f"""CASE WHEN l.error IS NULL THEN l.errors ELSE (
+            SELECT jsonb_agg(kept.entry ORDER BY kept.place) FROM (
+                SELECT entry, place FROM jsonb_array_elements(coalesce(l.errors, '[]') || jsonb_build_object(
+                    'attempt', l.attempt, 'at', date_part('epoch', l.now), 'error', l.error))
+                    WITH ORDINALITY AS e(entry, place) ORDER BY place DESC LIMIT {ERRORS_KEPT}) kept) END"""
+# A job that was asked to stop is not put back: it is cancelled. Ranks are drawn in the order of the call,
+# rows are locked in the order of their ids.
+_END = f"""
+WITH given AS MATERIALIZED (
+    SELECT g.*, CASE WHEN g.state = 'queued' AND NOT g.keep_rank THEN nextval('holdfast.rank') END AS rank
+    FROM unnest($1::uuid[], $2::bigint[], $3::text[], $4::float8[], $5::int[], $6::bool[], $7::text[],
+        $8::text[], $9::text[], $10::text[])
+    AS g(id, token, state, after, uncharge, keep_rank, held, reason, error, result)),
+locked AS MATERIALIZED (
+    SELECT g.*, j.reason AS asked, j.errors, j.attempt, holdfast.now() AS now FROM holdfast.job j, given g
+    WHERE {held_by("g")} ORDER BY g.id FOR UPDATE OF j),
+settled AS MATERIALIZED (
+    SELECT l.id, l.rank, l.after, l.uncharge, l.held, l.result, l.now, {_ERRORS} AS errors,
+        CASE WHEN l.state = 'queued' AND l.asked IS NOT NULL THEN 'cancelled' ELSE l.state END AS state,
+        CASE WHEN l.state = 'queued' THEN l.asked ELSE l.reason END AS reason
+    FROM locked l),
+gone AS (
+    DELETE FROM holdfast.job j USING settled s WHERE {same_id("s")} AND s.state IN ('succeeded', 'cancelled')
+    RETURNING {MOVED_J.replace("j.errors", "s.errors")}, s.state, s.now, s.reason, s.result),
+kept AS (
+    INSERT INTO holdfast.history ({MOVED}, state, finished_at, reason, result)
+    SELECT {MOVED}, state, now, reason, result FROM gone),
+parked AS (
+    UPDATE holdfast.job j SET state = s.state, lease_until = NULL, slot = NULL,
+        reason = s.reason,
+        errors = s.errors,
+        has_turn = j.has_turn AND s.state <> 'dead',
+        attempt = j.attempt - s.uncharge,
+        worker = CASE WHEN s.state <> 'queued' THEN j.worker END,
+        started_at = CASE WHEN s.state <> 'queued' THEN j.started_at END,
+        alone = j.alone AND s.state <> 'queued',
+        held = CASE WHEN s.state <> 'queued' THEN NULL WHEN s.held IS NOT NULL THEN s.held
+            WHEN s.after > 0 THEN 'time'
+            WHEN j.concurrency_key IS NOT NULL OR j.tenant IS NOT NULL THEN 'arrived' END,
+        run_at = CASE WHEN s.state = 'queued' THEN s.now + make_interval(secs => s.after) ELSE j.run_at END,
+        rank = CASE WHEN s.held IS NULL AND s.after <= 0 AND j.concurrency_key IS NULL AND j.tenant IS NULL
+            THEN coalesce(s.rank, j.rank) ELSE j.rank END
+    FROM settled s WHERE {same_id("s")} AND s.state NOT IN ('succeeded', 'cancelled'))
+SELECT id::text FROM settled"""
+
+
+def settle(job_ids: Sequence[str], tokens: Sequence[int]) -> Procedure[list[bool]]:
+    """Which of these finishes were accepted: the question after a lost answer."""
+    rows = yield Statement(_SETTLE, (list(job_ids), list(tokens)))
+    return [row[0] for row in rows]
+
+
+_SETTLE = """
+SELECT EXISTS (SELECT FROM holdfast.history h WHERE h.id = g.id AND h.token = g.token)
+    OR EXISTS (SELECT FROM holdfast.job j WHERE j.id = g.id AND j.token = g.token AND j.state <> 'running')
+FROM unnest($1::uuid[], $2::bigint[]) WITH ORDINALITY AS g(id, token, place) ORDER BY g.place"""
+
+
+class Interrupted(msgspec.Struct, frozen=True):
+    """A running job whose worker seems lost."""
+
+    job_id: str
+    keys: Keys
+
+
+def find_ended(limit: int) -> Procedure[list[Interrupted]]:
+    sql = """SELECT id::text, ordering_key, concurrency_key FROM holdfast.job
+        WHERE state = 'running' AND lease_until <= (SELECT holdfast.now()) ORDER BY lease_until LIMIT $1"""
+    return [Interrupted(row[0], Keys(row[1], row[2])) for row in (yield Statement(sql, (limit,)))]
+
+
+def find_of_worker(worker: str) -> Procedure[list[Interrupted]]:
+    sql = """SELECT id::text, ordering_key, concurrency_key FROM holdfast.job
+        WHERE state = 'running' AND worker = $1 ORDER BY id"""
+    return [Interrupted(row[0], Keys(row[1], row[2])) for row in (yield Statement(sql, (worker,)))]
+
+
+def interrupt(found: Sequence[Interrupted], *, worker: str | None = None) -> Procedure[list[Rescue]]:
+    """A new token first, so that the old holder's never matches again; then as if that one put the job back."""
+    yield from lock_chain([item.keys for item in found])
+    ids = [item.job_id for item in found]
+    rows = (
+        yield Statement(_FENCE_OFF_ENDED, (ids,))
+        if worker is None
+        else Statement(_FENCE_OFF_WORKER, (ids, worker))
+    )
+    lost = {row[0]: row for row in rows}
+    taken = [(item, lost[item.job_id]) for item in found if item.job_id in lost]
+    yield from end([_interrupted(row, item.keys) for item, row in taken])
+    return [Rescue(item.job_id, row[2], _state_after(row), row[4]) for item, row in taken]
+
+
+_FENCE_OFF = """
+UPDATE holdfast.job j SET token = (SELECT nextval('holdfast.token')), interruptions = j.interruptions + 1,
+    strikes = j.strikes + j.alone::int, suspect = true
+WHERE j.id = ANY(ARRAY(
+    SELECT j.id FROM holdfast.job j WHERE j.id = ANY($1::uuid[]) AND j.state = 'running' AND {who}
+    ORDER BY j.id FOR UPDATE {skip}))
+RETURNING j.id::text, j.token, j.worker, j.strikes, j.interruptions, j.reason"""
+# Whoever holds the row's lock is finishing or renewing it right now: it is not lost.
+_FENCE_OFF_ENDED = _FENCE_OFF.format(who="j.lease_until <= holdfast.now()", skip="SKIP LOCKED")
+_FENCE_OFF_WORKER = _FENCE_OFF.format(who="j.worker = $2", skip="")
+
+
+def _interrupted(row: Sequence[object], keys: Keys) -> Ending:
+    job_id, token, strikes = str(row[0]), int(str(row[1])), int(str(row[3]))
+    if strikes >= STRIKES_LIMIT:
+        why = f"its worker died under it {strikes} times while it ran alone"
+        return Ending(job_id, token, keys, State.DEAD, reason=why, error=why)
+    return Ending(job_id, token, keys, State.QUEUED)
+
+
+def _state_after(row: Sequence[object]) -> State:
+    if int(str(row[3])) >= STRIKES_LIMIT:
+        return State.DEAD
+    return State.QUEUED if row[5] is None else State.CANCELLED

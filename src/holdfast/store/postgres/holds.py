@@ -1,0 +1,180 @@
+"""From held to ready: look at what has arrived or is due, let go of what was held by hand, expire, repair."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import partial
+
+import msgspec
+
+from holdfast.store.checks import check_by_hand, check_claims, check_limit
+from holdfast.store.ladder import climb, share
+from holdfast.store.postgres.claims import part_size
+from holdfast.store.postgres.connection import in_parts
+from holdfast.store.postgres.finishes import put_back
+from holdfast.store.postgres.moves import expire, find_expired
+from holdfast.store.postgres.promotion import (
+    CHUNK,
+    WINDOW,
+    Keys,
+    apply,
+    fill_windows,
+    lock_chain,
+    lock_own,
+    look_at,
+    pass_on,
+)
+from holdfast.store.postgres.rows import WAITING, same_id, to_waiting
+from holdfast.store.postgres.subject import Subject
+from holdfast.store.records import Claim
+from holdfast.store.statements import Procedure, Statement
+from holdfast.store.states import Held
+
+
+class Candidate(msgspec.Struct, frozen=True):
+    job_id: str
+    keys: Keys
+
+
+def find_candidates(limit: int) -> Procedure[list[Candidate]]:
+    """Without locks: what has arrived, then what is due."""
+    rows = yield Statement(_CANDIDATES, (limit,))
+    found = {True: list[Candidate](), False: list[Candidate]()}
+    for job_id, ordered, concurrency, is_due in rows:
+        found[is_due].append(Candidate(job_id, Keys(ordered, concurrency)))
+    return share(found[False], found[True], limit)
+
+
+_CANDIDATES = """
+SELECT * FROM (
+    SELECT id::text, ordering_key, concurrency_key, false FROM holdfast.job
+    WHERE held = 'arrived' ORDER BY rank LIMIT $1) arrived
+UNION ALL
+SELECT * FROM (
+    SELECT id::text, ordering_key, concurrency_key, true FROM holdfast.job
+    WHERE held = 'time' AND run_at <= (SELECT holdfast.now()) ORDER BY run_at, rank LIMIT $1) due"""
+
+
+def promote(candidates: Sequence[Candidate], *, window: int) -> Procedure[int]:
+    """With their keys locked they are read again: another may have promoted or cancelled some of them."""
+    yield from lock_own([candidate.keys for candidate in candidates])
+    rows = yield Statement(_STILL_WAITING, ([candidate.job_id for candidate in candidates],))
+    waiting = [to_waiting(row) for row in rows]
+    facts = yield from look_at(waiting, behind=True)
+    yield from apply(climb(waiting, facts, window=window))
+    return len(waiting)
+
+
+_STILL_WAITING = f"""
+SELECT {WAITING} FROM unnest($1::uuid[]) WITH ORDINALITY AS g(id, place), holdfast.job w
+WHERE {same_id("g", "w")}
+    AND CASE w.held WHEN 'arrived' THEN true WHEN 'time' THEN w.run_at <= holdfast.now() END
+ORDER BY g.place FOR UPDATE OF w SKIP LOCKED"""
+
+
+def unhold(
+    reason: Held, *, queue: str | None, tasks: Sequence[str] | None, guard: str | None, limit: int
+) -> Procedure[int]:
+    """What has a concurrency key or a tenant is looked at again; the rest is ready, served after what is ready now."""
+    wanted = None if tasks is None else list(tasks)
+    rows = yield Statement(_UNHOLD, (reason.value, queue, wanted, guard, limit))
+    return len(rows)
+
+
+_UNHOLD = f"""
+WITH freed AS MATERIALIZED (
+    SELECT j.id FROM holdfast.job j WHERE j.held = $1::text AND j.state = 'queued'
+        AND ($2::text IS NULL OR j.queue = $2::text) AND ($3::text[] IS NULL OR j.task = ANY($3::text[]))
+        AND ($4::text IS NULL OR j.guard = $4::text)
+    ORDER BY j.rank LIMIT $5 FOR UPDATE SKIP LOCKED),
+ranked AS MATERIALIZED (SELECT freed.id, nextval('holdfast.rank') AS rank FROM freed)
+UPDATE holdfast.job j SET rank = ranked.rank,
+    held = CASE WHEN j.concurrency_key IS NULL AND j.tenant IS NULL THEN NULL ELSE 'arrived' END
+FROM ranked WHERE {same_id("ranked")} RETURNING j.id::text"""
+
+
+class Missed(msgspec.Struct, frozen=True):
+    """Keys that have waiting jobs although something of theirs is free."""
+
+    keys: list[Keys]
+    places: list[tuple[str, str]]
+
+
+def find_missed(*, window: int, limit: int) -> Procedure[Missed]:
+    rows = yield Statement(_MISSED, (window, limit))
+    keys = [Keys(row[1], row[2]) for row in rows if row[0] == "key"]
+    return Missed(keys, [(row[1], row[2]) for row in rows if row[0] == "window"])
+
+
+_MISSED = """
+(SELECT DISTINCT 'key', w.ordering_key, NULL::text FROM holdfast.job w WHERE w.held = 'ordering'
+    AND NOT EXISTS (SELECT FROM holdfast.job t WHERE t.ordering_key = w.ordering_key AND t.has_turn) LIMIT $2)
+UNION ALL
+(SELECT 'key', NULL, w.concurrency_key FROM holdfast.job w WHERE w.held = 'concurrency'
+    GROUP BY w.concurrency_key HAVING max(w.concurrency_limit) > (
+        SELECT count(*) FROM holdfast.job t WHERE t.concurrency_key = w.concurrency_key AND t.slot IS NOT NULL)
+    LIMIT $2)
+UNION ALL
+(SELECT 'window', w.queue, w.tenant FROM holdfast.job w WHERE w.held = 'tenant'
+    GROUP BY w.queue, w.tenant HAVING $1::int > (
+        SELECT count(*) FROM holdfast.job r WHERE r.queue = w.queue AND r.tenant = w.tenant
+            AND r.tenant IS NOT NULL AND r.state = 'queued' AND r.held IS NULL)
+    LIMIT $2)"""
+
+
+def repair(missed: Missed, *, window: int) -> Procedure[int]:
+    yield from lock_chain(missed.keys)
+    ready = yield from pass_on(missed.keys, window=window)
+    return ready + (yield from fill_windows(missed.places, window=window))
+
+
+class Holds(Subject):
+    async def promote(self, *, window: int = WINDOW, limit: int = 500) -> int:
+        check_limit(window, "window")
+        check_limit(limit)
+        looked = 0
+        found = await self._database.read(partial(find_candidates, limit))
+        for start in range(0, len(found), CHUNK):
+            part = found[start : start + CHUNK]
+            looked += await self._database.atomic(partial(promote, part, window=window), repeatable=True)
+        return looked
+
+    async def hold(self, claims: Sequence[Claim], reason: Held) -> list[bool]:
+        check_by_hand(reason)
+        claims = check_claims(claims)
+        return await in_parts(
+            claims,
+            part_size(claims),
+            lambda part: self._database.atomic(partial(put_back, part, held=reason), urgent=True),
+        )
+
+    async def unhold(
+        self,
+        reason: Held,
+        *,
+        queue: str | None = None,
+        tasks: Sequence[str] | None = None,
+        guard: str | None = None,
+        limit: int = 500,
+    ) -> int:
+        check_by_hand(reason)
+        check_limit(limit)
+        make = partial(unhold, reason, queue=queue, tasks=tasks, guard=guard, limit=limit)
+        return await self._database.write(make, repeatable=True)
+
+    async def expire(self, *, limit: int = 500) -> int:
+        check_limit(limit)
+        gone = 0
+        found = await self._database.read(partial(find_expired, limit))
+        for start in range(0, len(found), CHUNK):
+            gone += await self._database.atomic(
+                partial(expire, found[start : start + CHUNK]), repeatable=True
+            )
+        return gone
+
+    async def repair(self, *, limit: int = 500) -> int:
+        check_limit(limit)
+        missed = await self._database.read(partial(find_missed, window=WINDOW, limit=limit))
+        if not missed.keys and not missed.places:
+            return 0
+        return await self._database.atomic(partial(repair, missed, window=WINDOW), repeatable=True)

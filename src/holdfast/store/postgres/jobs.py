@@ -1,0 +1,151 @@
+"""Enqueue jobs, look at them, cancel them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import partial
+
+from holdfast.kernel.errors import CommitUnknown
+from holdfast.store.batching import Batcher
+from holdfast.store.checks import check_held, check_id, check_jobs, check_limit, check_reason, check_state
+from holdfast.store.postgres.connection import AlreadyStored, still_unknown
+from holdfast.store.postgres.enqueue import PLAIN, enqueue, is_batchable, is_plain, is_single, plain_columns
+from holdfast.store.postgres.moves import cancel
+from holdfast.store.postgres.rows import LIVE, OVER, to_record
+from holdfast.store.postgres.subject import Home, Subject
+from holdfast.store.records import Count, Enqueued, JobRecord, NewJob
+from holdfast.store.statements import Procedure, Statement
+from holdfast.store.states import OVER as OVER_STATES
+from holdfast.store.states import Held, State
+
+_TRIES = 5  # for a call whose answer was lost
+_TOGETHER = 1_000  # jobs of several callers in one statement
+_MANY = 500  # jobs of one caller that are worth a COPY
+
+
+def get(job_id: str) -> Procedure[JobRecord | None]:
+    rows = yield Statement(_GET, (job_id,))
+    return to_record(rows[0]) if rows else None
+
+
+_GET = f"""
+SELECT {LIVE} FROM holdfast.job j WHERE j.id = $1::uuid
+UNION ALL SELECT {OVER} FROM holdfast.history h WHERE h.id = $1::uuid"""
+
+
+def find(
+    *, state: State | None, queue: str | None, task: str | None, held: Held | None, limit: int
+) -> Procedure[list[JobRecord]]:
+    """Newest first: ids are minted in the order of time, and have an index."""
+    found: list[JobRecord] = []
+    wanted = [("state", state), ("queue", queue), ("task", task)]
+    if state not in OVER_STATES:
+        rows = yield _find(f"SELECT {LIVE} FROM holdfast.job j", "j", [*wanted, ("held", held)], limit)
+        found += map(to_record, rows)
+    if held is None and (state is None or state in OVER_STATES):
+        rows = yield _find(f"SELECT {OVER} FROM holdfast.history h", "h", wanted, limit)
+        found += map(to_record, rows)
+    found.sort(key=lambda record: (record.enqueued_at, record.id), reverse=True)
+    return found[:limit]
+
+
+def _find(select: str, table: str, wanted: Sequence[tuple[str, str | None]], limit: int) -> Statement:
+    given = [(column, str(value)) for column, value in wanted if value is not None]
+    tests = [f"{table}.{column} = ${place}::text" for place, (column, _) in enumerate(given, 2)]
+    where = f"WHERE {' AND '.join(tests)}" if tests else ""
+    return Statement(
+        f"{select} {where} ORDER BY {table}.id DESC LIMIT $1", (limit, *(value for _, value in given))
+    )
+
+
+def count() -> Procedure[list[Count]]:
+    sql = "SELECT queue, state, held, count(*) FROM holdfast.job GROUP BY 1, 2, 3 ORDER BY 1, 2, 3"
+    return [
+        Count(queue, State(state), None if held is None else Held(held), number)
+        for queue, state, held, number in (yield Statement(sql))
+    ]
+
+
+class Jobs(Subject):
+    def __init__(self, home: Home) -> None:
+        super().__init__(home)
+        self._batches: Batcher[Sequence[NewJob], list[Enqueued]] = Batcher(
+            self._enqueue_groups, size=len, limit=_TOGETHER, name="enqueue"
+        )
+
+    async def enqueue(
+        self, jobs: Sequence[NewJob], *, tx: object | None = None, again: bool = False
+    ) -> list[Enqueued]:
+        jobs = check_jobs(jobs)
+        if not jobs:
+            return []
+        if tx is not None:
+            executor = await self._home.adopt(tx)
+            return await executor.run(enqueue(jobs, again=again))
+        self._database.pool.check()
+        if not again and len(jobs) < _MANY and is_batchable(jobs):
+            return await self._batches.add(jobs)
+        if not again and len(jobs) >= _MANY and is_plain(jobs):
+            return await self._copied(jobs)
+        return await self._settled(jobs, again=again)
+
+    async def _copied(self, jobs: Sequence[NewJob]) -> list[Enqueued]:
+        """COPY is about twice as fast, but knows no ON CONFLICT: an id that is there takes the usual way."""
+        try:
+            await self._database.copy("job", PLAIN, list(zip(*plain_columns(jobs), strict=True)))
+        except CommitUnknown as unknown:
+            return await still_unknown(unknown, self._settled(jobs, again=True))
+        except AlreadyStored:
+            return await self._settled(jobs)
+        return [Enqueued(job.id, created=True) for job in jobs]
+
+    async def _enqueue_groups(self, groups: Sequence[Sequence[NewJob]]) -> list[list[Enqueued]]:
+        """The jobs of many callers as one batch, and each caller's answers."""
+        if len(groups) == 1:
+            return [await self._settled(groups[0])]
+        answers = iter(await self._settled([job for group in groups for job in group]))
+        return [[next(answers) for _ in group] for group in groups]
+
+    async def _settled(self, jobs: Sequence[NewJob], *, again: bool = False) -> list[Enqueued]:
+        """Ids are the caller's, so a call whose answer was lost is simply made again."""
+        run = self._database.write if is_single(jobs) and not again else self._database.atomic
+        try:
+            return await run(partial(enqueue, jobs, again=again))
+        except CommitUnknown as unknown:
+            return await still_unknown(unknown, self._repeated(jobs))
+
+    async def _repeated(self, jobs: Sequence[NewJob]) -> list[Enqueued]:
+        for _ in range(_TRIES - 1):
+            try:
+                return await self._database.atomic(partial(enqueue, jobs, again=True))
+            except CommitUnknown as unknown:
+                lost = unknown
+        raise lost
+
+    async def get(self, job_id: str) -> JobRecord | None:
+        check_id(job_id)
+        return await self._database.read(partial(get, job_id))
+
+    async def find(
+        self,
+        *,
+        state: State | None = None,
+        queue: str | None = None,
+        task: str | None = None,
+        held: Held | None = None,
+        limit: int = 100,
+    ) -> list[JobRecord]:
+        check_state(state)
+        check_held(held)
+        check_limit(limit)
+        return await self._database.read(
+            partial(find, state=state, queue=queue, task=task, held=held, limit=limit)
+        )
+
+    async def count(self) -> list[Count]:
+        return await self._database.read(count)
+
+    async def cancel(self, job_id: str, reason: str) -> State | None:
+        check_id(job_id)
+        check_reason(reason)
+        return await self._database.atomic(partial(cancel, job_id, reason), repeatable=True)

@@ -1,0 +1,1 @@
+"""Numbered migrations; the same numbers in every store."""

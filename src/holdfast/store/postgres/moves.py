@@ -1,0 +1,77 @@
+"""Out of the live table without having run to the end: cancelled by someone, or expired."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import msgspec
+
+from holdfast.kernel.show import storable
+from holdfast.store.postgres.promotion import Keys, lock_chain, pass_on
+from holdfast.store.postgres.rows import MOVED, MOVED_J
+from holdfast.store.statements import Procedure, Statement
+from holdfast.store.states import State
+
+
+def cancel(job_id: str, reason: str) -> Procedure[State | None]:
+    """What has keys is looked at first without a lock, because its keys must be locked before its row."""
+    rows = yield Statement(
+        "SELECT ordering_key, concurrency_key FROM holdfast.job WHERE id = $1::uuid", (job_id,)
+    )
+    for row in rows:
+        yield from lock_chain([Keys(*row)])
+    rows = yield Statement(_LOCK, (job_id,))
+    if not rows:
+        return (yield from _state_when_over(job_id))
+    if rows[0][0] == State.RUNNING:
+        asked = "UPDATE holdfast.job SET reason = $2::text WHERE id = $1::uuid"
+        yield Statement(asked, (job_id, storable(reason)))
+        return State.RUNNING
+    yield from bury([job_id], reason)
+    return State.CANCELLED
+
+
+_LOCK = "SELECT state FROM holdfast.job WHERE id = $1::uuid FOR UPDATE"
+
+
+def _state_when_over(job_id: str) -> Procedure[State | None]:
+    rows = yield Statement("SELECT state FROM holdfast.history WHERE id = $1::uuid", (job_id,))
+    return State(rows[0][0]) if rows else None
+
+
+class Expired(msgspec.Struct, frozen=True):
+    job_id: str
+    keys: Keys
+
+
+def find_expired(limit: int) -> Procedure[list[Expired]]:
+    sql = """SELECT id::text, ordering_key, concurrency_key FROM holdfast.job
+        WHERE expires_at IS NOT NULL AND state = 'queued' AND expires_at <= (SELECT holdfast.now())
+        ORDER BY expires_at LIMIT $1"""
+    return [Expired(row[0], Keys(row[1], row[2])) for row in (yield Statement(sql, (limit,)))]
+
+
+def expire(found: Sequence[Expired]) -> Procedure[int]:
+    yield from lock_chain([item.keys for item in found])
+    sql = """SELECT id::text FROM holdfast.job WHERE id = ANY($1::uuid[]) AND state = 'queued'
+        AND expires_at <= holdfast.now() ORDER BY id FOR UPDATE SKIP LOCKED"""
+    rows = yield Statement(sql, ([item.job_id for item in found],))
+    return (yield from bury([row[0] for row in rows], "expired"))
+
+
+def bury(job_ids: Sequence[str], reason: str) -> Procedure[int]:
+    """Move jobs whose rows and keys we have locked to the history, and pass on what they held."""
+    if not job_ids:
+        return 0
+    rows = yield Statement(_BURY, (list(job_ids), storable(reason)))
+    yield from pass_on([Keys(*row) for row in rows])
+    return len(rows)
+
+
+_BURY = f"""
+WITH gone AS (
+    DELETE FROM holdfast.job j WHERE j.id = ANY($1::uuid[]) AND j.state <> 'running' RETURNING {MOVED_J}),
+kept AS (
+    INSERT INTO holdfast.history ({MOVED}, state, finished_at, reason)
+    SELECT {MOVED}, 'cancelled', (SELECT holdfast.now()), $2::text FROM gone)
+SELECT ordering_key, concurrency_key FROM gone"""

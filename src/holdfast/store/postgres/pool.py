@@ -1,0 +1,145 @@
+"""Connections for many callers. One is kept for those who must not wait: renewing and finishing."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from collections import deque
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+from holdfast.kernel.errors import NotOpen, StoreUnavailable, UsageError
+
+# Connections of the process that forked this one. Kept, because the end of one would say good-bye on the parent's socket.
+_INHERITED: list[Any] = []
+
+
+class Pool:
+    """At most `size` connections, opened when needed. Ordinary callers never take the last one."""
+
+    def __init__(self, connect: Callable[[], Awaitable[Any]], *, size: int, wait: float) -> None:
+        self._connect, self._size, self._wait = connect, size, wait
+        self._open = False
+        self._process = 0
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._used = 0
+        self._idle: list[Any] = []
+        self._waiting: dict[bool, deque[asyncio.Future[None]]] = {True: deque(), False: deque()}
+
+    @property
+    def is_open(self) -> bool:
+        return self._open
+
+    def check(self) -> None:
+        """Raise unless this is the process and the event loop that the connections belong to."""
+        if not self._open:
+            raise _closed()
+        self.check_process()
+        if asyncio.get_running_loop() is not self._loop:
+            raise UsageError(
+                "The store was opened in another event loop, and its connections belong to that one. "
+                "Open a store in each event loop."
+            )
+
+    def check_process(self) -> None:
+        if self._is_inherited():
+            raise NotOpen(
+                "The store was opened before this process was forked, and its connections belong to the parent. "
+                "Make and open a store in each process, after the fork."
+            )
+
+    def _is_inherited(self) -> bool:
+        return self._process not in (0, os.getpid())
+
+    def start(self) -> None:
+        if self._open:
+            self.check()
+        self._open, self._process, self._loop = True, os.getpid(), asyncio.get_running_loop()
+
+    async def stop(self) -> None:
+        """Close what is idle; what is in use is closed when it comes back."""
+        if self._is_inherited():
+            _INHERITED.append((self._idle, self._waiting))
+            self._idle, self._waiting = [], {True: deque(), False: deque()}
+            self._open, self._process, self._used = False, 0, 0
+            return
+        if self._open:
+            self.check()
+        self._open = False
+        for waiters in self._waiting.values():
+            while waiters:
+                _fail(waiters.popleft(), _closed())
+        while self._idle:
+            await self._idle.pop().close()
+
+    async def acquire(self, *, urgent: bool = False) -> Any:
+        self.check()
+        await self._enter(urgent=urgent)
+        try:
+            while self._idle:
+                connection = self._idle.pop()
+                if not connection.is_closed():
+                    return connection
+            return await self._connect()
+        except BaseException:
+            self._leave()
+            raise
+
+    def release(self, connection: Any, *, broken: bool = False) -> None:
+        if self._is_inherited():
+            _INHERITED.append(connection)
+        elif broken or not self._open:
+            connection.terminate()
+        elif not connection.is_closed():
+            self._idle.append(connection)
+        self._leave()
+
+    async def _enter(self, *, urgent: bool) -> None:
+        if self._used < self._room(urgent=urgent) and not self._waiting[urgent]:
+            self._used += 1
+            return
+        waiter: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._waiting[urgent].append(waiter)
+        try:
+            async with asyncio.timeout(self._wait):
+                await waiter
+        except BaseException as error:
+            self._give_up(waiter, urgent=urgent)
+            if isinstance(error, TimeoutError):
+                raise self._exhausted() from None
+            raise
+
+    def _give_up(self, waiter: asyncio.Future[None], *, urgent: bool) -> None:
+        if waiter in self._waiting[urgent]:
+            self._waiting[urgent].remove(waiter)
+        elif not waiter.cancelled() and waiter.exception() is None:
+            self._leave()  # we were let in just as we stopped waiting: the next one goes instead
+
+    def _exhausted(self) -> StoreUnavailable:
+        return StoreUnavailable(
+            f"All {self._size} connections of the pool were in use for {self._wait:g} s. Nothing was stored. "
+            "Hold transactions for less long, or raise pool_size in the store's URL."
+        )
+
+    def _room(self, *, urgent: bool) -> int:
+        return self._size if urgent or self._size == 1 else self._size - 1
+
+    def _leave(self) -> None:
+        """Give the place to who waits for it, those in a hurry first."""
+        self._used -= 1
+        for urgent in (True, False):
+            waiters = self._waiting[urgent]
+            while waiters and self._used < self._room(urgent=urgent):
+                waiter = waiters.popleft()
+                if not waiter.done():
+                    self._used += 1
+                    waiter.set_result(None)
+
+
+def _fail(waiter: asyncio.Future[None], error: Exception) -> None:
+    if not waiter.done():
+        waiter.set_exception(error)
+
+
+def _closed() -> NotOpen:
+    return NotOpen("The store is not open. Use it inside `async with`, or call open() first.")

@@ -1,0 +1,176 @@
+"""From held to ready: lock the keys, look at what is taken, let the ladder decide, write the decision.
+
+Keys are locked before rows, always in the same order, and in a statement of their own: the statement after it sees
+everything that was committed while it waited. Whoever changes a job that has keys takes this way, so the facts
+cannot change between looking and writing. Ordering keys come first, because the job whose turn is next
+tells which concurrency key it needs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from zlib import crc32
+
+import msgspec
+
+from holdfast.store.ladder import Facts, Step, Waiting, climb
+from holdfast.store.postgres.rows import WAITING, same_id, to_waiting
+from holdfast.store.statements import Procedure, Statement
+
+WINDOW = 100  # ready jobs of one tenant in one queue, when the caller does not say
+CHUNK = 100  # jobs with keys in one transaction: each key is a lock in the server's one lock table
+_ORDERING, _CONCURRENCY = 0x486F_0001, 0x486F_0002  # the classes of our advisory locks
+
+
+class Keys(msgspec.Struct, frozen=True):
+    """The keys of one job: what it may let go of, and what it may need."""
+
+    ordered: str | None
+    concurrency: str | None
+
+
+def lock(kind: int, names: Iterable[str | None]) -> Procedure[None]:
+    """Wait until these keys are ours, until the transaction ends."""
+    hashes = sorted({_hash(name) for name in names if name is not None})
+    if hashes:
+        sql = "SELECT pg_advisory_xact_lock($1::int, k.hash) FROM unnest($2::int[]) AS k(hash)"
+        yield Statement(sql, (kind, hashes))
+
+
+def _hash(name: str) -> int:
+    return crc32(name.encode()) - 0x8000_0000
+
+
+def lock_own(keys: Sequence[Keys]) -> Procedure[None]:
+    """For who takes turns and slots of these keys, and lets go of none."""
+    yield from lock(_ORDERING, (key.ordered for key in keys))
+    yield from lock(_CONCURRENCY, (key.concurrency for key in keys))
+
+
+def lock_chain(keys: Sequence[Keys]) -> Procedure[None]:
+    """For who may let go of turns: also the slots that the next in order will need."""
+    orders = sorted({key.ordered for key in keys if key.ordered is not None})
+    following: list[str] = []
+    if orders:
+        yield from lock(_ORDERING, orders)
+        rows = yield Statement(_FOLLOWING, (orders,))
+        following = [row[0] for row in rows]
+    yield from lock(_CONCURRENCY, [*(key.concurrency for key in keys), *following])
+
+
+_FOLLOWING = """
+SELECT w.concurrency_key FROM unnest($1::text[]) AS k(key) CROSS JOIN LATERAL (
+    SELECT j.concurrency_key FROM holdfast.job j
+    WHERE j.ordering_key = k.key AND j.held = 'ordering' ORDER BY j.rank LIMIT 1) w
+WHERE w.concurrency_key IS NOT NULL"""
+
+
+def pass_on(keys: Sequence[Keys], *, window: int = WINDOW) -> Procedure[int]:
+    """Promote whoever waits for these keys: the next in order, and one for each free slot. Returns how many are ready."""
+    orders = sorted({key.ordered for key in keys if key.ordered is not None})
+    slots = sorted({key.concurrency for key in keys if key.concurrency is not None})
+    found: dict[str, Waiting] = {}
+    for sql, names in ((_NEXT_IN_ORDER, orders), (_NEXT_FOR_SLOTS, slots)):
+        if names:
+            rows = yield Statement(sql, (names,))
+            found |= {row[0]: to_waiting(row) for row in rows}
+    waiting = list(found.values())
+    facts = yield from look_at(waiting, behind=False)
+    return (yield from apply(climb(waiting, facts, window=window)))
+
+
+# These wait for a row's lock instead of skipping it: skipping the first in order would let the second overtake it.
+_NEXT_IN_ORDER = f"""
+WITH free AS MATERIALIZED (
+    SELECT k.key FROM unnest($1::text[]) AS k(key)
+    WHERE NOT EXISTS (SELECT FROM holdfast.job t WHERE t.ordering_key = k.key AND t.has_turn))
+SELECT {WAITING} FROM free CROSS JOIN LATERAL (
+    SELECT * FROM holdfast.job j WHERE j.ordering_key = free.key AND j.held = 'ordering'
+    ORDER BY j.rank LIMIT 1 FOR UPDATE) w"""
+_NEXT_FOR_SLOTS = f"""
+WITH free AS MATERIALIZED (
+    SELECT k.key, h.most - (
+        SELECT count(*) FROM holdfast.job t WHERE t.concurrency_key = k.key AND t.slot IS NOT NULL) AS number
+    FROM unnest($1::text[]) AS k(key) CROSS JOIN LATERAL (
+        SELECT j.concurrency_limit AS most FROM holdfast.job j
+        WHERE j.concurrency_key = k.key AND j.held = 'concurrency' ORDER BY j.priority DESC, j.rank LIMIT 1) h)
+SELECT {WAITING} FROM free CROSS JOIN LATERAL (
+    SELECT * FROM holdfast.job j WHERE j.concurrency_key = free.key AND j.held = 'concurrency'
+    ORDER BY j.priority DESC, j.rank LIMIT greatest(free.number, 0) FOR UPDATE) w"""
+
+
+def look_at(waiting: Sequence[Waiting], *, behind: bool) -> Procedure[Facts]:
+    """What is taken of the keys of these jobs. `behind`: a turn is taken too when an earlier job waits for it."""
+    orders = (
+        {job.ordered for job in waiting if job.ordered is not None and not job.has_turn} if behind else ()
+    )
+    slots = {job.concurrency for job in waiting if job.concurrency is not None}
+    places = sorted({(job.queue, job.tenant) for job in waiting if job.tenant is not None})
+    facts = Facts()
+    if not (orders or slots or places):
+        return facts
+    params = (sorted(orders), sorted(slots), [queue for queue, _ in places], [tenant for _, tenant in places])
+    for kind, name, tenant, number in (yield Statement(_FACTS, params)):
+        if kind == "turn":
+            facts.turns.add(name)
+        elif kind == "slot":
+            facts.slots.setdefault(name, set()).add(number)
+        else:
+            facts.ready[name, tenant] = number
+    return facts
+
+
+_FACTS = """
+SELECT 'turn', k.key, NULL::text, 0 FROM unnest($1::text[]) AS k(key)
+    WHERE EXISTS (SELECT FROM holdfast.job j WHERE j.ordering_key = k.key AND j.has_turn)
+        OR EXISTS (SELECT FROM holdfast.job j WHERE j.ordering_key = k.key AND j.held = 'ordering')
+UNION ALL
+SELECT 'slot', j.concurrency_key, NULL, j.slot FROM holdfast.job j
+    WHERE j.concurrency_key = ANY($2::text[]) AND j.slot IS NOT NULL
+UNION ALL
+SELECT 'ready', p.queue, p.tenant, count(j.id)::int
+    FROM unnest($3::text[], $4::text[]) AS p(queue, tenant) JOIN holdfast.job j
+        ON j.queue = p.queue AND j.tenant = p.tenant AND j.tenant IS NOT NULL AND j.state = 'queued' AND j.held IS NULL
+    GROUP BY 1, 2, 3"""
+
+
+def apply(steps: Sequence[Step]) -> Procedure[int]:
+    """Write the decisions; returns how many became ready. Those are served after what was ready before them."""
+    if steps:
+        columns = (
+            [step.job_id for step in steps],
+            [None if step.held is None else step.held.value for step in steps],
+            [step.has_turn for step in steps],
+            [step.slot for step in steps],
+        )
+        yield Statement(_APPLY, columns)
+    return sum(step.held is None for step in steps)
+
+
+_APPLY = f"""
+WITH steps AS MATERIALIZED (
+    SELECT s.*, CASE WHEN s.held IS NULL THEN nextval('holdfast.rank') END AS rank
+    FROM unnest($1::uuid[], $2::text[], $3::bool[], $4::int[]) AS s(id, held, has_turn, slot))
+UPDATE holdfast.job j SET held = s.held, has_turn = s.has_turn, slot = s.slot, rank = coalesce(s.rank, j.rank)
+FROM steps s WHERE {same_id("s")} AND j.state = 'queued'"""
+
+
+def fill_windows(places: Sequence[tuple[str, str]], *, window: int) -> Procedure[int]:
+    """Make jobs of these tenants ready until each has `window` ready ones."""
+    if not places:
+        return 0
+    rows = yield Statement(_FILL, ([queue for queue, _ in places], [tenant for _, tenant in places], window))
+    return len(rows)
+
+
+# No lock on the tenant: two at once may exceed the window a little, and a window is a share, not a limit.
+_FILL = f"""
+WITH next AS MATERIALIZED (
+    SELECT w.id, nextval('holdfast.rank') AS rank FROM unnest($1::text[], $2::text[]) AS p(queue, tenant)
+    CROSS JOIN LATERAL (
+        SELECT count(*) AS number FROM holdfast.job r WHERE r.queue = p.queue AND r.tenant = p.tenant
+            AND r.tenant IS NOT NULL AND r.state = 'queued' AND r.held IS NULL) ready
+    CROSS JOIN LATERAL (
+        SELECT h.id FROM holdfast.job h WHERE h.queue = p.queue AND h.tenant = p.tenant AND h.held = 'tenant'
+        ORDER BY h.priority DESC, h.rank LIMIT greatest($3::int - ready.number, 0) FOR UPDATE SKIP LOCKED) w)
+UPDATE holdfast.job j SET held = NULL, rank = next.rank FROM next WHERE {same_id("next")} RETURNING j.id::text"""

@@ -1,0 +1,106 @@
+"""From rows to records. Ids come as text and times as seconds, so that every driver hands over the same values."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import msgspec
+
+from holdfast.store.ladder import Waiting
+from holdfast.store.records import AttemptError, Claim, JobRecord
+from holdfast.store.states import Held, State
+
+# In the order of Claim's fields, and what its place among others is decided by.
+CLAIM = """j.id::text, j.token, date_part('epoch', j.lease_until), j.task, j.queue, j.args, j.attempt,
+    j.interruptions, j.alone, date_part('epoch', j.enqueued_at), j.generation, date_part('epoch', j.deadline),
+    j.ordering_key, j.concurrency_key, j.tenant, j.guard, j.correlation_id, j.causation_id, j.trace, j.unique_key"""
+# In the order of Waiting's fields.
+WAITING = """w.id::text, w.queue, coalesce(w.run_at <= holdfast.now(), true), w.ordering_key, w.has_turn,
+    w.concurrency_key, w.concurrency_limit, w.slot, w.tenant"""
+# Moved to the history as they are.
+_MOVED = (
+    "id, token, enqueued_at, started_at, attempt, interruptions, generation, priority, task, queue, args, worker, "
+    "errors, unique_key, ordering_key, concurrency_key, tenant, guard, correlation_id, causation_id, trace"
+)
+MOVED = _MOVED
+MOVED_J = ", ".join(f"j.{name.strip()}" for name in _MOVED.split(","))
+_SHARED = """{t}.id::text, {t}.task, {t}.queue, {t}.args, {t}.state, {t}.priority, {t}.attempt, {t}.interruptions,
+    {t}.token, {t}.worker, date_part('epoch', {t}.enqueued_at), date_part('epoch', {t}.started_at), {t}.reason,
+    {t}.errors::text, {t}.unique_key, {t}.ordering_key, {t}.concurrency_key, {t}.tenant, {t}.guard,
+    {t}.correlation_id, {t}.causation_id, {t}.trace, {t}.generation"""
+# In the order that `to_record` reads; both have the same columns, so that they can be one answer.
+LIVE = f"""{_SHARED.format(t="j")}, j.held, j.strikes, j.suspect, date_part('epoch', j.lease_until),
+    date_part('epoch', j.run_at), date_part('epoch', j.expires_at), date_part('epoch', j.deadline),
+    NULL::float8, NULL::text"""
+OVER = f"""{_SHARED.format(t="h")}, NULL::text, 0, false, NULL::float8,
+    NULL::float8, NULL::float8, NULL::float8,
+    date_part('epoch', h.finished_at), h.result"""
+
+
+def same_id(given: str, job: str = "j") -> str:
+    """The jobs with the ids of `given`, looked up one by one in job_pkey: written so, no other plan is possible.
+
+    Written as `j.id = g.id`, the planner also weighs walking through all jobs and looking for each in the given ones.
+    It takes that for cheap when its statistics say that next to no job fits, as they do after ANALYZE while nothing ran.
+    """
+    return f"{job}.id = ANY(ARRAY[{given}.id])"
+
+
+def held_by(given: str) -> str:
+    """Running, and by the token of `given`. CASE, because the planner must not guess how many jobs run."""
+    return f"{same_id(given)} AND CASE WHEN j.lease_until IS NOT NULL THEN j.token = {given}.token END"
+
+
+_errors = msgspec.json.Decoder(tuple[AttemptError, ...])
+
+
+def to_claims(rows: Sequence[Sequence[Any]], queues: Iterable[str]) -> list[Claim]:
+    """Rows of CLAIM, priority and rank; RETURNING promises no order, so it is made here: that of the queues first."""
+    places = {queue: place for place, queue in enumerate(queues)}
+
+    def place(row: Sequence[Any]) -> tuple[int, int, int]:
+        return places[row[4]], -row[20], row[21]
+
+    return [Claim(*row[:20]) for row in sorted(rows, key=place)]
+
+
+def to_waiting(row: Sequence[Any]) -> Waiting:
+    return Waiting(*row)
+
+
+def to_record(row: Sequence[Any]) -> JobRecord:
+    return JobRecord(
+        id=row[0],
+        task=row[1],
+        queue=row[2],
+        args=row[3],
+        state=State(row[4]),
+        priority=row[5],
+        attempt=row[6],
+        interruptions=row[7],
+        token=row[8],
+        worker=row[9],
+        enqueued_at=row[10],
+        started_at=row[11],
+        reason=row[12],
+        errors=() if row[13] is None else _errors.decode(row[13]),
+        unique=row[14],
+        ordered=row[15],
+        concurrency=row[16],
+        tenant=row[17],
+        guard=row[18],
+        correlation_id=row[19],
+        causation_id=row[20],
+        trace=row[21],
+        generation=row[22],
+        held=None if row[23] is None else Held(row[23]),
+        strikes=row[24],
+        suspect=row[25],
+        lease_until=row[26],
+        run_at=row[27],
+        expires_at=row[28],
+        deadline=row[29],
+        finished_at=row[30],
+        result=row[31],
+    )

@@ -1,0 +1,62 @@
+"""The ticks of schedules: one job for each nominal time, whoever asks."""
+
+from __future__ import annotations
+
+from functools import partial
+
+from holdfast.kernel.errors import CommitUnknown
+from holdfast.kernel.names import check_name, check_seconds
+from holdfast.store.checks import check_jobs
+from holdfast.store.postgres.connection import still_unknown
+from holdfast.store.postgres.enqueue import enqueue
+from holdfast.store.postgres.subject import Subject
+from holdfast.store.records import Enqueued, NewJob, Tick
+from holdfast.store.statements import Procedure, Statement
+
+
+def tick(schedule: str, nominal: float, job: NewJob, *, again: bool = False) -> Procedure[Enqueued | None]:
+    """The row first: whoever comes second waits for it, and then has nothing to do."""
+    rows = yield Statement(_TICK, (schedule, float(nominal), job.id))
+    if not rows:
+        return (yield from _ours(schedule, nominal, job)) if again else None
+    [enqueued] = yield from enqueue([job], again=again)
+    if enqueued.id != job.id:
+        sql = "UPDATE holdfast.tick SET job_id = $3::uuid WHERE schedule = $1::text AND nominal = to_timestamp($2::float8)"
+        yield Statement(sql, (schedule, float(nominal), enqueued.id))
+    return enqueued
+
+
+_TICK = """
+INSERT INTO holdfast.tick (schedule, nominal, job_id) VALUES ($1::text, to_timestamp($2::float8), $3::uuid)
+ON CONFLICT DO NOTHING RETURNING job_id"""
+
+
+def _ours(schedule: str, nominal: float, job: NewJob) -> Procedure[Enqueued | None]:
+    """After a lost answer: the row that is there may be of our own first try."""
+    sql = """SELECT 1 FROM holdfast.tick
+        WHERE schedule = $1::text AND nominal = to_timestamp($2::float8) AND job_id = $3::uuid"""
+    rows = yield Statement(sql, (schedule, float(nominal), job.id))
+    return Enqueued(job.id, True) if rows else None
+
+
+def last(schedule: str) -> Procedure[Tick | None]:
+    sql = """SELECT schedule, date_part('epoch', nominal), job_id::text, date_part('epoch', at) FROM holdfast.tick
+        WHERE schedule = $1::text ORDER BY tick.nominal DESC LIMIT 1"""
+    rows = yield Statement(sql, (schedule,))
+    return Tick(*rows[0]) if rows else None
+
+
+class Schedules(Subject):
+    async def tick(self, schedule: str, nominal: float, job: NewJob) -> Enqueued | None:
+        check_name("schedule", schedule)
+        check_seconds("nominal", nominal)
+        check_jobs([job])
+        try:
+            return await self._database.atomic(partial(tick, schedule, nominal, job))
+        except CommitUnknown as unknown:
+            again = self._database.atomic(partial(tick, schedule, nominal, job, again=True))
+            return await still_unknown(unknown, again)
+
+    async def last(self, schedule: str) -> Tick | None:
+        check_name("schedule", schedule)
+        return await self._database.read(partial(last, schedule))

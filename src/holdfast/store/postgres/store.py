@@ -1,0 +1,164 @@
+"""The store on PostgreSQL: opens it, checks that it can keep the promises, and wires the subjects."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from functools import partial
+from typing import Any, TypeVar
+
+import msgspec
+
+from holdfast.kernel.errors import UnsupportedStore, WrongConnection
+from holdfast.kernel.telemetry import note
+from holdfast.store.postgres import schema
+from holdfast.store.postgres.audit import Audit
+from holdfast.store.postgres.claims import Claims
+from holdfast.store.postgres.connection import Database, connect
+from holdfast.store.postgres.failures import FAILURES, translate
+from holdfast.store.postgres.history import History
+from holdfast.store.postgres.holds import Holds
+from holdfast.store.postgres.jobs import Jobs
+from holdfast.store.postgres.keys import Keys
+from holdfast.store.postgres.leases import Leases
+from holdfast.store.postgres.queues import Queues
+from holdfast.store.postgres.schedules import Schedules
+from holdfast.store.postgres.transaction import Executor, PostgresTx
+from holdfast.store.postgres.url import Target, parse
+from holdfast.store.statements import Procedure, Statement
+
+T = TypeVar("T")
+OLDEST_SERVER = 140_000
+
+
+class PostgresStore:
+    """Everything that is kept, in the schema `holdfast` of one database. No I/O until `open`."""
+
+    def __init__(self, url: str) -> None:
+        self.database = Database(parse(url))
+        self._id: str | None = None
+        self.jobs = Jobs(self)
+        self.claims = Claims(self)
+        self.holds = Holds(self)
+        self.queues = Queues(self)
+        self.history = History(self)
+        self.leases = Leases(self)
+        self.schedules = Schedules(self)
+        self.keys = Keys(self)
+        self.audit = Audit(self)
+
+    async def open(self) -> None:
+        """Check that the server can keep the promises, and that its tables fit. Missing ones are `migrate`'s business."""
+        self.database.pool.start()
+        try:
+            _check(await self.database.read(_settings))
+            self.database.missing = await self.pending()
+        except BaseException:
+            await self.close()
+            raise
+
+    async def close(self) -> None:
+        await self.database.pool.stop()
+
+    async def migrate(self) -> list[str]:
+        if not self.database.pool.is_open:
+            return await self._opened_for(self.migrate)
+        # An index over many rows takes as long as it takes.
+        patient = msgspec.structs.replace(self.database.target, command_timeout=None)
+        applied = await self._directly(schema.apply, patient)
+        self.database.missing = []
+        await self.history.prepare()
+        return applied
+
+    async def pending(self) -> list[str]:
+        return [migration.name for migration in await self._directly(schema.find_pending)]
+
+    async def _opened_for(self, action: Callable[[], Awaitable[T]]) -> T:
+        await self.open()
+        try:
+            return await action()
+        finally:
+            await self.close()
+
+    def transaction(self) -> PostgresTx:
+        return PostgresTx(self.database)
+
+    async def now(self) -> float:
+        return await self.database.read(_now)
+
+    async def raise_epoch(self) -> int:
+        return await self.database.write(_raise_epoch)
+
+    async def adopt(self, tx: object) -> Executor:
+        """Our own transaction as it is; a caller's connection or session when it leads to this store's database."""
+        if not isinstance(tx, PostgresTx):
+            from holdfast.store.postgres.adapters import adopt  # noqa: PLC0415  only who has such a driver needs it
+
+            return await adopt(tx, store_id=await self.id())
+        if tx.database is not self.database and await _identify(tx.database) != await self.id():
+            raise WrongConnection(
+                "This transaction is of another store. Use a transaction of the store that is written to."
+            )
+        return tx
+
+    async def id(self) -> str:
+        """Which store this is: a caller's connection that shows another id leads elsewhere."""
+        if self._id is None:
+            self._id = await _identify(self.database)
+        return self._id
+
+    async def _directly(self, action: Callable[[Any], Awaitable[T]], target: Target | None = None) -> T:
+        """On a connection of its own: DDL may take longer than a verb, and must not take one from the pool."""
+        if self.database.pool.is_open:
+            self.database.pool.check()
+        try:
+            connection = await connect(target or self.database.target)
+            try:
+                return await action(connection)
+            finally:
+                await connection.close()
+        except FAILURES as error:
+            raise translate(error) from error
+
+
+def _settings() -> Procedure[dict[str, str]]:
+    names = ["server_version_num", "fsync", "synchronous_commit", "full_page_writes"]
+    sql = "SELECT name, setting FROM pg_settings WHERE name = ANY($1::text[])"
+    return {row[0]: row[1] for row in (yield Statement(sql, (names,)))}
+
+
+def _check(settings: dict[str, str]) -> None:
+    if int(settings["server_version_num"]) < OLDEST_SERVER:
+        raise UnsupportedStore(
+            f"PostgreSQL {settings['server_version_num']} is too old; Holdfast needs version {OLDEST_SERVER // 10_000} or newer."
+        )
+    if settings["synchronous_commit"] == "off":
+        raise UnsupportedStore(
+            "synchronous_commit is off here: an acknowledged job could be lost in a crash. "
+            "Set it to on, at least for the role that Holdfast uses (ALTER ROLE … SET synchronous_commit = on)."
+        )
+    for name in ("fsync", "full_page_writes"):
+        if settings[name] == "off":
+            note("store.not_durable", store="postgres", setting=name)
+
+
+def _now() -> Procedure[float]:
+    rows = yield Statement("SELECT date_part('epoch', holdfast.now())")
+    now: float = rows[0][0]
+    return now
+
+
+def _raise_epoch() -> Procedure[int]:
+    sql = "SELECT setval('holdfast.token', ((last_value >> 40) + 1) << 40) >> 40 FROM holdfast.token"
+    rows = yield Statement(sql)
+    epoch: int = rows[0][0]
+    return epoch
+
+
+def _identity() -> Procedure[str]:
+    rows = yield Statement("SELECT id::text FROM holdfast.store")
+    found: str = rows[0][0]
+    return found
+
+
+async def _identify(database: Database) -> str:
+    return await database.read(partial(_identity))

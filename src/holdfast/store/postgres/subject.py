@@ -1,0 +1,21 @@
+"""How a subject of the store reaches the database: on our own connections, or inside a caller's transaction."""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+from holdfast.store.postgres.connection import Database
+from holdfast.store.postgres.transaction import Executor
+
+
+class Home(Protocol):
+    database: Database
+
+    async def adopt(self, tx: object) -> Executor:
+        """What runs our verbs in this transaction; raises WrongConnection when it is not one of our database."""
+
+
+class Subject:
+    def __init__(self, home: Home) -> None:
+        self._home = home
+        self._database = home.database

@@ -1,0 +1,146 @@
+"""A transaction on our own connection, and what a caller's own connection must be able to do to stand in for it."""
+
+from __future__ import annotations
+
+from types import TracebackType
+from typing import Any, Protocol, Self, TypeVar
+
+import asyncpg
+
+from holdfast.kernel.crashpoints import crashpoint
+from holdfast.kernel.errors import TransactionEnded, UsageError
+from holdfast.store.postgres.connection import FREE_PLANNING, Database, commit, drive
+from holdfast.store.postgres.failures import FAILURES, is_lost, is_unsent, translate
+from holdfast.store.statements import Procedure
+
+T = TypeVar("T")
+
+# The caller's own statements are planned as anywhere else.
+_BEGIN = f"""BEGIN ISOLATION LEVEL READ COMMITTED; {FREE_PLANNING}
+    SET LOCAL idle_in_transaction_session_timeout = '60s'"""
+# What the caller's statements may have left in the session. RESET ALL goes back to the settings we connected with.
+# Not DISCARD ALL, which would also throw away the driver's prepared statements.
+_RESET = """SELECT pg_advisory_unlock_all(); CLOSE ALL; UNLISTEN *; RESET SESSION AUTHORIZATION; RESET ALL;
+    DISCARD TEMP; DISCARD SEQUENCES"""
+_BY_HAND = "was ended by a COMMIT or ROLLBACK in it; leave that to the end of the `async with` block"
+
+
+class Executor(Protocol):
+    """Whatever runs the store's verbs inside a transaction that is already open."""
+
+    async def run(self, procedure: Procedure[T]) -> T: ...
+
+
+class PostgresTx:
+    """`tx.execute`, `tx.fetch`, and what the verbs write through `tx=`: all of it commits together, or none."""
+
+    def __init__(self, database: Database) -> None:
+        self.database = database
+        self._connection: Any = None
+        self._used = False  # by statements of the caller's own
+        self._ended: str | None = "has not begun: use it as `async with store.transaction() as tx`"
+
+    async def __aenter__(self) -> Self:
+        if self._connection is not None:
+            raise UsageError("A transaction is entered once. Ask for another with transaction().")
+        self._connection = await self.database.begin(_BEGIN)
+        self._ended = None
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        ended, self._ended = self._ended, "has ended"
+        broken = True
+        try:
+            self.database.pool.check_process()
+            if ended is not None:
+                if kind is None:
+                    raise TransactionEnded(f"The transaction {ended}.")
+            elif kind is None:
+                crashpoint("transaction.before_commit")
+                await self._commit()
+                crashpoint("transaction.after_commit")
+                broken = not await self._clean()
+            else:
+                await self._connection.execute("ROLLBACK")
+                broken = not await self._clean()
+        except FAILURES as failure:
+            if kind is None:
+                raise self._failed(failure) if is_unsent(failure) else translate(failure) from failure
+            # The caller's own error matters more; the server rolls back when the connection is closed.
+        finally:
+            self.database.pool.release(self._connection, broken=broken)
+
+    async def execute(self, sql: str, /, *params: Any) -> int:
+        """Run one statement with `$1`, `$2` …; returns how many rows it changed."""
+        self._enter()
+        try:
+            status: str = await self._connection.execute(sql, *params)
+        except FAILURES as error:
+            raise self._failed(error) from error
+        finally:
+            self._look_for_end()
+        number = status.rpartition(" ")[2]
+        return int(number) if number.isdigit() else 0
+
+    async def fetch(self, sql: str, /, *params: Any) -> list[tuple[Any, ...]]:
+        self._enter()
+        try:
+            rows = await self._connection.fetch(sql, *params)
+        except FAILURES as error:
+            raise self._failed(error) from error
+        finally:
+            self._look_for_end()
+        return [tuple(row) for row in rows]
+
+    async def run(self, procedure: Procedure[T]) -> T:
+        """Do one of the store's verbs in this transaction."""
+        self._check()
+        try:
+            return await drive(self._connection, procedure)
+        except FAILURES as error:
+            if is_lost(error) or is_unsent(error):
+                raise self._failed(error) from error
+            raise translate(error) from error
+
+    def _check(self) -> None:
+        if self._ended is not None:
+            raise TransactionEnded(f"The transaction {self._ended}.")
+        self.database.pool.check_process()
+
+    def _enter(self) -> None:
+        self._check()
+        self._used = True
+
+    def _look_for_end(self) -> None:
+        if (
+            self._ended is None
+            and not self._connection.is_closed()
+            and not self._connection.is_in_transaction()
+        ):
+            self._ended = _BY_HAND
+
+    async def _clean(self) -> bool:
+        """Whether the next one may have the connection. Our own verbs leave nothing behind, and cost nothing here."""
+        if self._used:
+            try:
+                await self._connection.execute(_RESET)
+            except FAILURES:
+                return False
+        return True
+
+    async def _commit(self) -> None:
+        await commit(self._connection)
+
+    def _failed(self, error: BaseException) -> BaseException:
+        """An error of the caller's own SQL is the driver's; a broken connection is the end of the transaction."""
+        misused = (
+            is_unsent(error)
+            and isinstance(error, asyncpg.InterfaceError)
+            and not self._connection.is_closed()
+        )
+        if misused or not (is_lost(error) or is_unsent(error)):
+            return error
+        self._ended = f"was cut off ({error!r}); its writes are rolled back"
+        return TransactionEnded(f"The transaction {self._ended}.")
