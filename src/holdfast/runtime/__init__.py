@@ -1,0 +1,1 @@
+"""Where everything is wired: the Holdfast object, its configuration and the command line."""

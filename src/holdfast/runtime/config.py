@@ -1,0 +1,65 @@
+"""Which database to use: said in code, else in the environment, else one SQLite file in the current folder."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Mapping
+from urllib.parse import unquote, urlsplit
+
+import msgspec
+
+from holdfast.kernel.errors import UsageError
+
+DEFAULT_URL = "sqlite:///holdfast.db"
+_ACCEPTED = "sqlite:///file.db, sqlite:////absolute/file.db, postgresql://user@host/database"
+
+
+class Location(msgspec.Struct, frozen=True):
+    """Where the store is. Printing it shows no password."""
+
+    kind: str  # sqlite or postgres
+    address: str  # a file's path, or a URL
+
+    def __repr__(self) -> str:
+        return masked(self.address)
+
+
+def locate(url: str | None = None, environment: Mapping[str, str] = os.environ) -> Location:
+    """The first that is given: the argument, HOLDFAST_URL, DATABASE_URL, the default."""
+    given = url or environment.get("HOLDFAST_URL") or environment.get("DATABASE_URL") or DEFAULT_URL
+    if not isinstance(given, str):
+        raise UsageError(
+            f"A database is named by a URL, a string; got {type(given).__name__}. Such as: {_ACCEPTED}."
+        )
+    scheme = given.partition("://")[0].lower()
+    if scheme == "sqlite":
+        return Location("sqlite", _path(given))
+    if scheme.partition("+")[0] in ("postgres", "postgresql"):
+        return Location("postgres", f"postgresql://{given.partition('://')[2]}")
+    raise UsageError(f"{masked(given)!r} names no database that Holdfast knows. Such as: {_ACCEPTED}.")
+
+
+def _path(url: str) -> str:
+    path, _, options = url[len("sqlite://") :].partition("?")
+    if options:
+        raise UsageError(f"{url!r} has options ({options!r}); a SQLite file takes none.")
+    path = unquote(path)
+    if "\0" in path:
+        raise UsageError(f"{url!r} has a NUL character in its path.")
+    if not path.startswith("/") or path == "/":
+        raise UsageError(f"{url!r} has no file. Write three slashes and its path: sqlite:///jobs.db.")
+    if path[1:] == ":memory:":
+        raise UsageError("Work kept in memory is lost with the process. Name a file: sqlite:///jobs.db.")
+    return path[1:]
+
+
+def masked(url: str) -> str:
+    """The URL without its password."""
+    try:
+        parts = urlsplit(url)
+        password = parts.password
+    except ValueError:
+        return "a URL that cannot be read"
+    shown = url.replace(f":{password}@", ":***@", 1) if password else url
+    return re.sub(r"([?&](?:password|sslpassword)=)[^&]*", r"\1***", shown)

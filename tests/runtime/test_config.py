@@ -1,0 +1,61 @@
+"""Which database is used, and that a password is never shown."""
+
+import pytest
+
+from holdfast.kernel.errors import UsageError
+from holdfast.runtime.config import Location, locate, masked
+
+
+def test_the_first_that_is_given_is_used():
+    assert locate(None, {}) == Location("sqlite", "holdfast.db")
+    assert locate(None, {"DATABASE_URL": "sqlite:///a.db"}).address == "a.db"
+    assert (
+        locate(None, {"DATABASE_URL": "sqlite:///a.db", "HOLDFAST_URL": "sqlite:///b.db"}).address == "b.db"
+    )
+    assert locate("sqlite:///c.db", {"HOLDFAST_URL": "sqlite:///b.db"}).address == "c.db"
+
+
+@pytest.mark.parametrize(
+    ("url", "address"),
+    [
+        ("sqlite:///jobs.db", "jobs.db"),
+        ("sqlite:////var/lib/jobs.db", "/var/lib/jobs.db"),
+        ("sqlite:///my%20jobs.db", "my jobs.db"),
+    ],
+)
+def test_sqlite_files(url, address):
+    assert locate(url, {}) == Location("sqlite", address)
+
+
+@pytest.mark.parametrize(
+    "scheme", ["postgres", "postgresql", "postgresql+asyncpg", "postgresql+psycopg", "PostgreSQL"]
+)
+def test_postgres_in_all_its_spellings(scheme):
+    assert locate(f"{scheme}://u@h:5/shop?x=1", {}) == Location("postgres", "postgresql://u@h:5/shop?x=1")
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "mysql://u:secret@h/d",
+        "jobs.db",
+        "sqlite://jobs.db",
+        "sqlite:///",
+        "sqlite:///:memory:",
+        "sqlite:///a.db?synchronous=OFF",
+        7,
+        "://",
+    ],
+)
+def test_what_names_no_database_is_refused_and_shows_no_password(url):
+    with pytest.raises(UsageError) as caught:
+        locate(url, {})
+    assert "secret" not in str(caught.value)
+    assert "sqlite:///" in str(caught.value)
+
+
+def test_passwords_are_masked():
+    assert masked("postgresql://ada:s3cret@h/d") == "postgresql://ada:***@h/d"
+    assert repr(locate("postgresql://ada:s3cret@h/d", {})) == "postgresql://ada:***@h/d"
+    assert masked("postgresql:///d?user=a&password=s3cret&x=1") == "postgresql:///d?user=a&password=***&x=1"
+    assert masked("postgresql://[broken") == "a URL that cannot be read"
