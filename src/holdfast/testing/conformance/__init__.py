@@ -1,0 +1,71 @@
+"""One suite for every store: each test is named after a promise of docs/store.md.
+
+    class TestMyStore(StoreConformance):
+        @pytest.fixture
+        def harness(self, tmp_path):
+            return MyHarness(tmp_path)
+
+No plugin is needed: every test runs in an event loop of its own. `machine.MachineConformance` adds random commands,
+compared with `model.Model`, and needs Hypothesis.
+"""
+
+from __future__ import annotations
+
+import sys
+
+# pytest shows the values in a failed `assert` only of modules that it knew of before they were imported.
+if (_pytest := sys.modules.get("pytest")) is not None:
+    _subjects = (
+        "jobs enqueue cancels claims finishes fencing suspects races holds ordering concurrency tenants"
+    )
+    _others = (
+        "queues history leases schedules keys audit transactions schema kit jobs_machine coordination_machine"
+    )
+    _pytest.register_assert_rewrite(*(f"{__name__}.{name}" for name in f"{_subjects} {_others}".split()))
+
+from holdfast.testing.conformance.audit import AuditConformance
+from holdfast.testing.conformance.claims import ClaimsConformance
+from holdfast.testing.conformance.harness import Conformance, SqliteHarness, StoreHarness
+from holdfast.testing.conformance.history import HistoryConformance
+from holdfast.testing.conformance.holds import HoldsConformance
+from holdfast.testing.conformance.jobs import JobsConformance
+from holdfast.testing.conformance.keys import KeysConformance
+from holdfast.testing.conformance.leases import LeasesConformance
+from holdfast.testing.conformance.queues import QueuesConformance
+from holdfast.testing.conformance.schedules import SchedulesConformance
+from holdfast.testing.conformance.schema import SchemaConformance
+from holdfast.testing.conformance.transactions import TransactionsConformance
+
+__all__ = [
+    "AuditConformance",
+    "ClaimsConformance",
+    "Conformance",
+    "HistoryConformance",
+    "HoldsConformance",
+    "JobsConformance",
+    "KeysConformance",
+    "LeasesConformance",
+    "QueuesConformance",
+    "SchedulesConformance",
+    "SchemaConformance",
+    "SqliteHarness",
+    "StoreConformance",
+    "StoreHarness",
+    "TransactionsConformance",
+]
+
+
+class StoreConformance(
+    JobsConformance,
+    ClaimsConformance,
+    HoldsConformance,
+    QueuesConformance,
+    HistoryConformance,
+    LeasesConformance,
+    SchedulesConformance,
+    KeysConformance,
+    AuditConformance,
+    TransactionsConformance,
+    SchemaConformance,
+):
+    """All of it."""

@@ -1,0 +1,109 @@
+"""Get, find and count, in every state; with enqueue and cancel, all promises of `store.jobs`."""
+
+from __future__ import annotations
+
+from holdfast.kernel.ids import new_id
+from holdfast.kernel.outcomes import Dead, Done, Unknown
+from holdfast.store.ports import Store
+from holdfast.store.records import Count, NewJob
+from holdfast.store.states import Held, State
+from holdfast.testing.conformance.cancels import CancelConformance
+from holdfast.testing.conformance.enqueue import EnqueueConformance, MaxWaitingConformance, UniqueConformance
+from holdfast.testing.conformance.kit import end, ids, job, put, put_many, take, take_one, the, total
+
+
+class JobsConformance(EnqueueConformance, UniqueConformance, MaxWaitingConformance, CancelConformance):
+    async def test_an_id_that_nobody_has_seen_is_none(self, store: Store) -> None:
+        assert await store.jobs.get(new_id()) is None
+
+    async def test_get_finds_a_job_in_every_state(self, store: Store) -> None:
+        for state, job_id in (await one_of_each(store)).items():
+            record = await the(store, job_id)
+            assert (record.id, record.state) == (job_id, state)
+
+    async def test_find_finds_a_job_in_every_state(self, store: Store) -> None:
+        every = await one_of_each(store)
+        for state, job_id in every.items():
+            found = await store.jobs.find(state=state)
+            assert [record.id for record in found] == [job_id], state
+            assert found == [await the(store, job_id)]
+        assert {record.id for record in await store.jobs.find()} == set(every.values())
+
+    async def test_find_selects_by_queue_task_and_reason(self, store: Store) -> None:
+        mail = await put(store, queue="mail")
+        other = await put(store, task="other")
+        later = await put(store, delay=60)
+        done = await put(store, queue="done")
+        await end(store, await take_one(store, "done"))
+        assert [record.id for record in await store.jobs.find(queue="mail")] == [mail]
+        assert [record.id for record in await store.jobs.find(queue="done")] == [done]
+        assert [record.id for record in await store.jobs.find(task="other")] == [other]
+        assert [record.id for record in await store.jobs.find(held=Held.TIME)] == [later]
+        assert await store.jobs.find(queue="mail", task="other") == []
+        assert await store.jobs.find(queue="nobody") == []
+
+    async def test_find_gives_the_newest_first_and_no_more_than_asked(self, store: Store) -> None:
+        made = []
+        for _ in range(4):
+            made.append(await put(store))
+            await self.advance(store, 1)
+        found = [record.id for record in await store.jobs.find(limit=3)]
+        assert found == made[:0:-1]
+
+    async def test_find_gives_the_newest_first_also_of_what_is_over(self, store: Store) -> None:
+        made = []
+        for _ in range(4):
+            made.append(await put(store))
+            await end(store, await take_one(store))
+            await self.advance(store, 1)
+        found = [record.id for record in await store.jobs.find(state=State.SUCCEEDED, limit=3)]
+        assert found == made[:0:-1]
+        assert len(await store.jobs.find(limit=2)) == 2
+
+    async def test_count_counts_live_jobs_by_queue_state_and_reason(self, store: Store) -> None:
+        assert await store.jobs.count() == []
+        await one_of_each(store)
+        await put_many(store, 2, delay=60)
+        await put_many(store, 3, queue="mail")
+        counts = {(each.queue, each.state, each.held): each.number for each in await store.jobs.count()}
+        assert counts == {
+            ("default", State.QUEUED, None): 1,
+            ("default", State.QUEUED, Held.TIME): 2,
+            ("default", State.RUNNING, None): 1,
+            ("default", State.DEAD, None): 1,
+            ("default", State.UNKNOWN, None): 1,
+            ("mail", State.QUEUED, None): 3,
+        }
+        assert all(isinstance(each, Count) for each in await store.jobs.count())
+
+    async def test_another_client_sees_what_was_acknowledged(self, store: Store) -> None:
+        other = await self.second(store)
+        job_id = await put(store)
+        assert (await the(other, job_id)).state is State.QUEUED
+        assert ids(await take(other)) == [job_id]
+        assert (await the(store, job_id)).state is State.RUNNING
+
+    async def test_a_thousand_jobs_are_enqueued_in_one_call(self, store: Store) -> None:
+        jobs: list[NewJob] = [job(args=f"[{number}]") for number in range(1000)]
+        await store.jobs.enqueue(jobs)
+        assert await total(store) == 1000
+        claims = await take(store, 1000)
+        assert [(claim.job_id, claim.args) for claim in claims] == [(each.id, each.args) for each in jobs]
+
+
+async def one_of_each(store: Store) -> dict[State, str]:
+    """A job in every state there is, by state."""
+    made: dict[State, str] = {}
+    for state, outcome in (
+        (State.SUCCEEDED, Done('"fine"')),
+        (State.DEAD, Dead("broken")),
+        (State.UNKNOWN, Unknown("who knows")),
+    ):
+        made[state] = await put(store)
+        await end(store, await take_one(store), outcome)
+    made[State.CANCELLED] = await put(store)
+    await store.jobs.cancel(made[State.CANCELLED], "not needed")
+    made[State.RUNNING] = await put(store)
+    await take_one(store)
+    made[State.QUEUED] = await put(store)
+    return made

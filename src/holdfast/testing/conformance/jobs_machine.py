@@ -1,0 +1,412 @@
+"""Random commands, in any order, on a store and on the model: after each of them both must say the same."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Awaitable, Callable, Sequence
+from contextlib import suppress
+from typing import Any, ClassVar, TypeVar
+
+import msgspec
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
+
+from holdfast.kernel.errors import LeaseLost, TooManyWaiting
+from holdfast.kernel.ids import new_id
+from holdfast.kernel.outcomes import Cancel, Dead, Done, Outcome, Retry, Snooze, Unknown
+from holdfast.store.ports import Store
+from holdfast.store.records import Claim, Enqueued, Finish, JobRecord, NewJob, Rescue
+from holdfast.store.states import OVER, Held, State
+from holdfast.testing.conformance.harness import StoreHarness, event_loop
+from holdfast.testing.conformance.kit import Rollback
+from holdfast.testing.conformance.model import Jobs
+
+T = TypeVar("T")
+LEASE = 30.0
+QUEUES = ("a", "b")
+LIMITS = {"c1": 1, "c2": 2}
+BOUND = 3  # max_waiting of the bounded task
+
+
+RARE: dict[str, list[Any]] = {
+    "priority": [-1, 1],
+    "delay": [0.0, 5.0, 40.0],
+    "expires": [4.0, 35.0],
+    "unique": ["u1", "u2"],
+    "ordered": ["o1", "o2"],
+    "concurrency": sorted(LIMITS),
+    "tenant": ["t1", "t2"],
+    "guard": ["g1", "g2"],
+    "max_waiting": [BOUND],
+}
+
+
+@st.composite
+def options(draw: st.DrawFn) -> dict[str, Any]:
+    """What a job may ask for; most ask for little, or little would ever be ready."""
+    names = draw(st.lists(st.sampled_from(sorted(RARE)), max_size=3, unique=True))
+    chosen = {name: draw(st.sampled_from(RARE[name])) for name in names}
+    return {"queue": draw(st.sampled_from(QUEUES)), **chosen}
+
+
+def outcomes() -> st.SearchStrategy[Outcome]:
+    after = st.sampled_from([0.0, 3.0, 10.0])
+    return st.one_of(
+        st.just(Done('"ok"')),
+        st.builds(Retry, after=after, error=st.sampled_from([None, "oops"])),
+        st.builds(Snooze, after=after),
+        st.just(Cancel("gone")),
+        st.just(Dead("broken")),
+        st.just(Unknown("who knows")),
+    )
+
+
+picks = st.lists(st.integers(0, 5), min_size=1, max_size=4)
+wants = st.sampled_from([{"a": 4, "b": 4}, {"b": 3, "a": 3}, {"a": 2}, {"b": 1}, {"a": 1, "b": 1}])
+workers = st.sampled_from(["w1", "w2"])
+
+
+class StoreMachine(RuleBasedStateMachine):
+    """A store on an event loop of its own. A subclass sets the harness."""
+
+    bench: ClassVar[StoreHarness]
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._loop = event_loop(self.bench)
+        self._runner = self._loop.__enter__()
+        self.store: Store = self.do(self.bench.open())
+
+    def teardown(self) -> None:
+        self.do(self.bench.close())
+        self._loop.__exit__(None, None, None)
+
+    def do(self, answer: Awaitable[T]) -> T:
+        async def wait() -> T:
+            return await answer
+
+        return self._runner.run(wait())
+
+
+class JobsMachine(StoreMachine):
+    """Drives `jobs`, `claims`, `holds` and `queues`. Rules that often go together are one, so that more happens."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.model = Jobs(self.do(self.store.now()))
+        self.made: list[NewJob] = []
+        self.calls: list[list[NewJob]] = []  # each as it was enqueued, to be repeated
+        self.claims: list[tuple[Claim, Claim]] = []  # the store's and the model's, of every claim there was
+        self.highest = 0
+
+    # Jobs.
+
+    @rule(many=st.lists(options(), min_size=1, max_size=4), at_once=st.booleans())
+    def enqueue(self, many: list[dict[str, Any]], *, at_once: bool) -> None:
+        self._enqueue(self._new(many), again=False)
+        if at_once:
+            self.promote(100, 500)
+
+    @rule(place=st.integers(0, 30))
+    @precondition(lambda self: self.calls)
+    def enqueue_again(self, place: int) -> None:
+        (jobs,) = _pick(self.calls, [place])
+        self._enqueue(jobs, again=True)
+
+    @rule(many=st.lists(options(), min_size=1, max_size=3), commit=st.booleans())
+    def enqueue_in_a_transaction(self, many: list[dict[str, Any]], *, commit: bool) -> None:
+        jobs = self._new(many)
+
+        async def transaction() -> list[Enqueued]:
+            async with self.store.transaction() as tx:
+                answers = await self.store.jobs.enqueue(jobs, tx=tx)
+                if commit:
+                    return answers
+                raise Rollback
+
+        if commit:
+            same(_or_refused(lambda: self.do(transaction())), _or_refused(lambda: self.model.enqueue(jobs)))
+        else:
+            with suppress(Rollback, TooManyWaiting):
+                self.do(transaction())
+
+    @rule(place=st.integers(0, 9), reason=st.sampled_from(["why", "because"]))
+    @precondition(lambda self: self.made)
+    def cancel(self, place: int, reason: str) -> None:
+        (job,) = _pick(self.made, [place])
+        same(self.do(self.store.jobs.cancel(job.id, reason)), self.model.cancel(job.id, reason))
+
+    # Claims.
+
+    @rule(wanted=wants, worker=workers)
+    def claim(self, wanted: dict[str, int], worker: str) -> None:
+        self._claimed(
+            self.do(self.store.claims.claim(wanted, lease=LEASE, worker=worker)),
+            self.model.claim(wanted, lease=LEASE, worker=worker),
+        )
+
+    @rule(queue=st.sampled_from(QUEUES))
+    def claim_while_paused(self, queue: str) -> None:
+        self.do(self.store.queues.pause(queue, by="ada"))
+        self.model.paused.add(queue)
+        self.claim({"a": 2, "b": 2}, "w1")
+        self.claim_suspect("w1")
+        self.do(self.store.queues.resume(queue, by="ada"))
+        self.model.paused.discard(queue)
+
+    @rule(worker=workers)
+    def claim_suspect(self, worker: str) -> None:
+        found = self.do(self.store.claims.claim_suspect(QUEUES, lease=LEASE, worker=worker))
+        expected = self.model.claim_suspect(QUEUES, lease=LEASE, worker=worker)
+        self._claimed([] if found is None else [found], [] if expected is None else [expected])
+
+    @rule(places=picks, lease=st.sampled_from([10.0, LEASE]))
+    @precondition(lambda self: self.claims)
+    def renew(self, places: list[int], lease: float) -> None:
+        pairs = _pick(self.claims, places)
+        found = self.do(self.store.claims.renew([mine for mine, _ in pairs], lease=lease))
+        expected = self.model.renew([model for _, model in pairs], lease=lease)
+        same(
+            {(r.job_id, r.lease_until, r.cancel) for r in found},
+            {(r.job_id, r.lease_until, r.cancel) for r in expected},
+        )
+
+    @rule(places=picks, ends=st.lists(outcomes(), min_size=4, max_size=4))
+    @precondition(lambda self: self.claims)
+    def finish(self, places: list[int], ends: list[Outcome]) -> None:
+        mine, models = self._finishes(places, ends)
+        same(self.do(self.store.claims.finish(mine)), self.model.finish(models))
+        self._settle(mine, models)
+
+    @rule(places=picks, ends=st.lists(outcomes(), min_size=4, max_size=4), wanted=wants)
+    @precondition(lambda self: self.claims)
+    def finish_and_claim(self, places: list[int], ends: list[Outcome], wanted: dict[str, int]) -> None:
+        mine, models = self._finishes(places, ends)
+        accepted, found = self.do(self.store.claims.finish_and_claim(mine, wanted, lease=LEASE, worker="w1"))
+        same(accepted, self.model.finish(models))
+        self._claimed(found, self.model.claim(wanted, lease=LEASE, worker="w1"))
+
+    @rule(place=st.integers(0, 30), outcome=outcomes())
+    @precondition(lambda self: self.claims)
+    def finish_in_a_transaction(self, place: int, outcome: Outcome) -> None:
+        mine, models = self._finishes([place], [outcome])
+        held = self.model.holds(models[0][0]) is not None
+
+        async def transaction() -> bool:
+            try:
+                async with self.store.transaction() as tx:
+                    await self.store.claims.finish(mine, tx=tx)
+            except LeaseLost:
+                return False
+            return True
+
+        same(self.do(transaction()), held)
+        self.model.finish(models)
+
+    @rule(places=picks)
+    @precondition(lambda self: self.claims)
+    def release(self, places: list[int]) -> None:
+        pairs = self._pairs(places)
+        found = self.do(self.store.claims.release([mine for mine, _ in pairs]))
+        same(found, self.model.release([model for _, model in pairs]))
+
+    @rule(seconds=st.sampled_from([0.0, 5.0, LEASE]))
+    def rescue(self, seconds: float) -> None:
+        self._pass(seconds)
+        same(_rescued(self.do(self.store.claims.rescue())), _rescued(self.model.rescue()))
+
+    @rule(times=st.integers(1, 3))
+    def die_under_a_suspect(self, times: int) -> None:
+        for _ in range(times):
+            self.promote(100, 500)
+            self.claim_suspect("w1")
+            self.rescue_worker("w1")
+
+    @rule(worker=workers)
+    def rescue_worker(self, worker: str) -> None:
+        found = self.do(self.store.claims.rescue_worker(worker))
+        same(_rescued(found), _rescued(self.model.rescue_worker(worker)))
+
+    # Holds and queues.
+
+    @rule(window=st.sampled_from([1, 2, 100]), limit=st.sampled_from([1, 3, 500]))
+    def promote(self, window: int, limit: int) -> None:
+        found = self.do(self.store.holds.promote(window=window, limit=limit))
+        same(found, self.model.promote(window=window, limit=limit))
+
+    @rule(places=picks, reason=st.sampled_from([Held.GUARD, Held.UNKNOWN_TASK]))
+    @precondition(lambda self: self.claims)
+    def hold(self, places: list[int], reason: Held) -> None:
+        pairs = self._pairs(places)
+        found = self.do(self.store.holds.hold([mine for mine, _ in pairs], reason))
+        same(found, self.model.hold([model for _, model in pairs], reason))
+
+    @rule(
+        reason=st.sampled_from([Held.GUARD, Held.UNKNOWN_TASK]),
+        queue=st.sampled_from([None, *QUEUES]),
+        guard=st.sampled_from([None, "g1"]),
+        limit=st.sampled_from([1, 500]),
+    )
+    def unhold(self, reason: Held, queue: str | None, guard: str | None, limit: int) -> None:
+        found = self.do(self.store.holds.unhold(reason, queue=queue, guard=guard, limit=limit))
+        same(found, self.model.unhold(reason, queue=queue, guard=guard, limit=limit))
+
+    @rule(seconds=st.sampled_from([0.0, 4.0]))
+    def expire(self, seconds: float) -> None:
+        self._pass(seconds)
+        same(self.do(self.store.holds.expire()), self.model.expire())
+
+    @rule()
+    def repair(self) -> None:
+        same(self.do(self.store.holds.repair()), self.model.repair())
+
+    @rule(seconds=st.sampled_from([0.5, 5.0, 31.0]), restored=st.sampled_from([False, False, True]))
+    def advance(self, seconds: float, *, restored: bool) -> None:
+        self._pass(seconds)
+        if restored:
+            epoch = self.do(self.store.raise_epoch())
+            assert epoch * 2**40 > self.highest, f"epoch {epoch} does not lie above token {self.highest}"
+            self.highest = epoch * 2**40 - 1
+
+    # After every command.
+
+    @invariant()
+    def the_store_is_as_the_model(self) -> None:
+        records = self.do(self.store.jobs.find(limit=10_000))
+        self._compare_records(records)
+        self._compare_counts()
+        _check_limits(records)
+
+    def _compare_records(self, records: list[JobRecord]) -> None:
+        found = {record.id: known(record) for record in records}
+        expected = {job_id: known(self.model.record(row)) for job_id, row in self.model.rows.items()}
+        same(set(found), set(expected))
+        for job_id, record in expected.items():
+            same(found[job_id], record)
+
+    def _compare_counts(self) -> None:
+        found = {(c.queue, c.state, c.held): c.number for c in self.do(self.store.jobs.count())}
+        rows = (row for row in self.model.rows.values() if row.live)
+        same(found, dict(Counter((row.job.queue, row.state, row.held) for row in rows)))
+        same([paused.queue for paused in self.do(self.store.queues.paused())], sorted(self.model.paused))
+
+    # Helpers.
+
+    def _pass(self, seconds: float) -> None:
+        if seconds:
+            self.do(self.bench.advance(self.store, seconds))
+            self.model.now += seconds
+
+    def _settle(self, mine: list[Finish], models: list[tuple[Claim, Outcome]]) -> None:
+        for item, (model, _) in zip(mine, models, strict=True):
+            found = self.do(self.store.claims.settle(item.claim.job_id, item.claim.token))
+            same(found, self.model.settle(model.job_id, model.token))
+
+    def _new(self, many: list[dict[str, Any]]) -> list[NewJob]:
+        jobs: list[NewJob] = []
+        for each in many:
+            if (key := each.get("concurrency")) is not None:
+                each = {**each, "concurrency_limit": LIMITS[key]}  # noqa: PLW2901
+            if "max_waiting" in each:
+                each = {**each, "task": "bounded"}  # noqa: PLW2901
+            jobs.append(NewJob(id=_growing_id(len(self.made) + len(jobs)), **{"task": "t", **each}))
+        self.made += jobs
+        self.calls.append(jobs)
+        return jobs
+
+    def _enqueue(self, jobs: list[NewJob], *, again: bool) -> None:
+        same(
+            _or_refused(lambda: self.do(self.store.jobs.enqueue(jobs, again=again))),
+            _or_refused(lambda: self.model.enqueue(jobs)),
+        )
+
+    def _claimed(self, found: list[Claim], expected: list[Claim]) -> None:
+        same(_by_queue(found), _by_queue(expected))
+        by_id = {claim.job_id: claim for claim in expected}
+        for claim in found:
+            assert claim.token > self.highest, f"token {claim.token} is not above {self.highest}"
+            self.claims.append((claim, by_id[claim.job_id]))
+        self.highest = max([self.highest, *(claim.token for claim in found)])
+
+    def _pairs(self, places: list[int]) -> list[tuple[Claim, Claim]]:
+        """Each job at most once, oldest first: in which order one call puts jobs back is not promised."""
+        chosen = {mine.job_id: (mine, model) for mine, model in _pick(self.claims, places)}
+        return [chosen[job_id] for job_id in sorted(chosen)]
+
+    def _finishes(
+        self, places: list[int], ends: list[Outcome]
+    ) -> tuple[list[Finish], list[tuple[Claim, Outcome]]]:
+        chosen = list(zip(self._pairs(places), ends, strict=False))
+        return (
+            [Finish(mine, outcome) for (mine, _), outcome in chosen],
+            [(model, outcome) for (_, model), outcome in chosen],
+        )
+
+
+def same(found: Any, expected: Any) -> None:
+    """What the store says is what the model says."""
+    if found == expected:
+        return
+    where = ""
+    if isinstance(found, JobRecord) and isinstance(expected, JobRecord):
+        where = f" on job {found.id}"
+        found, expected = _differing(found, expected), _differing(expected, found)
+    raise AssertionError(f"the store and the model differ{where}:\n  store: {found}\n  model: {expected}")
+
+
+def _differing(record: JobRecord, other: JobRecord) -> dict[str, object]:
+    names = (name for name in record.__struct_fields__ if getattr(record, name) != getattr(other, name))
+    return {name: getattr(record, name) for name in names}
+
+
+def _check_limits(records: list[JobRecord]) -> None:
+    """The promises themselves, asked of the store's records alone."""
+    busy = [r for r in records if r.state is State.RUNNING or (r.state is State.QUEUED and r.held is None)]
+    for key, number in Counter(r.ordered for r in busy if r.ordered).items():
+        assert number <= 1, f"{number} jobs of the ordering key {key} are ready or running"
+    for key, number in Counter(r.concurrency for r in busy if r.concurrency).items():
+        assert number <= LIMITS[key], f"{number} jobs of the concurrency key {key} are ready or running"
+    alive = (r.unique for r in records if r.unique and r.state not in (*OVER, State.DEAD))
+    for key, number in Counter(alive).items():
+        assert number <= 1, f"{number} jobs that are not over have the unique key {key}"
+
+
+def _pick(items: Sequence[T], places: Sequence[int]) -> list[T]:
+    """Counted from the newest, which is the most interesting; no item twice."""
+    numbers = dict.fromkeys(len(items) - 1 - place % len(items) for place in places)
+    return [items[number] for number in numbers]
+
+
+def _growing_id(number: int) -> str:
+    """Ids in the order of enqueueing, as clocks make them too when jobs are not made within one millisecond."""
+    return f"01ba60d3-3800-7000-8000-{number:012x}" if number >= 0 else new_id()
+
+
+def _or_refused(call: Callable[[], T]) -> T | str:
+    try:
+        return call()
+    except TooManyWaiting:
+        return "too many waiting"
+
+
+def _by_queue(claims: list[Claim]) -> dict[str, list[Claim]]:
+    """In which order the queues of one call come is not promised; token, row and unique are for the store's own use."""
+    bare = [msgspec.structs.replace(claim, token=0, row=0, unique=None) for claim in claims]
+    return {queue: [claim for claim in bare if claim.queue == queue] for queue in QUEUES}
+
+
+def _rescued(rescues: list[Rescue]) -> dict[str, Rescue]:
+    return {rescue.job_id: rescue for rescue in rescues}
+
+
+def known(record: JobRecord) -> JobRecord:
+    """What a record promises in its state; the rest may be kept or not."""
+    return msgspec.structs.replace(
+        record,
+        token=None,
+        run_at=record.run_at if record.held is Held.TIME else None,
+        strikes=0 if record.state in OVER else record.strikes,
+        suspect=False if record.state in OVER else record.suspect,
+        expires_at=None if record.state in OVER else record.expires_at,
+        deadline=None if record.state in OVER else record.deadline,
+    )

@@ -1,0 +1,477 @@
+"""docs/store.md as plain Python: what a store must answer, in the fewest words. No SQL, no I/O, nobody else at work.
+
+Ranks and tokens are numbers of the model's own; only their order means something.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+from itertools import count
+
+from holdfast.kernel.errors import TooManyWaiting
+from holdfast.kernel.outcomes import Cancel, Dead, Done, Outcome, Retry, Snooze, Unknown
+from holdfast.store.records import (
+    ERRORS_KEPT,
+    STRIKES_LIMIT,
+    AttemptError,
+    Claim,
+    Enqueued,
+    JobRecord,
+    NewJob,
+    Renewal,
+    Rescue,
+)
+from holdfast.store.states import LIVE, SETTLED, Held, State
+
+WINDOW = 100  # a tenant's, where the verb does not say
+
+
+@dataclass
+class Row:
+    """A job, in any state. `slot` and `has_turn` are what it holds of its keys."""
+
+    job: NewJob
+    rank: int
+    enqueued_at: float
+    run_at: float | None
+    expires_at: float | None
+    state: State = State.QUEUED
+    held: Held | None = None
+    attempt: int = 0
+    interruptions: int = 0
+    strikes: int = 0
+    suspect: bool = False
+    alone: bool = False
+    has_turn: bool = False
+    slot: int | None = None
+    token: int | None = None
+    lease_until: float | None = None
+    worker: str | None = None
+    started_at: float | None = None
+    finished_at: float | None = None
+    reason: str | None = None
+    result: str | None = None
+    errors: list[AttemptError] = field(default_factory=list)
+
+    @property
+    def ready(self) -> bool:
+        return self.state is State.QUEUED and self.held is None
+
+    @property
+    def live(self) -> bool:
+        return self.state in LIVE
+
+
+class Jobs:
+    """`store.jobs`, `store.claims` and `store.holds` of one database that nobody else uses."""
+
+    def __init__(self, now: float) -> None:
+        self.now = now
+        self.rows: dict[str, Row] = {}
+        self.paused: set[str] = set()
+        self._rank, self._token = count(1), count(1)
+
+    # Enqueue.
+
+    def enqueue(self, jobs: Sequence[NewJob]) -> list[Enqueued]:
+        """All or nothing. Known by its id, else a twin of one earlier in the call, else of one that is stored."""
+        before, answers, first = dict(self.rows), [], dict[str, str]()
+        for job in jobs:
+            twin = None if job.id in self.rows else first.get(job.unique or "") or self._twin(job)
+            if twin is None and job.id not in self.rows:
+                self._insert(job)
+            if job.unique is not None:
+                first.setdefault(job.unique, twin or job.id)
+            answers.append(Enqueued(twin or job.id, created=twin is None))
+        new = [row for job_id, row in self.rows.items() if job_id not in before]
+        if any(self._crowded(row) for row in new):
+            self.rows = before
+            raise TooManyWaiting
+        return answers
+
+    def _twin(self, job: NewJob) -> str | None:
+        holders = (
+            row.job.id
+            for row in self.rows.values()
+            if job.unique is not None and row.job.unique == job.unique and row.state not in SETTLED
+        )
+        return next(holders, None)
+
+    def _insert(self, job: NewJob) -> None:
+        run_at = self.now + job.delay if job.delay else job.at
+        expires_at = None if job.expires is None else self.now + job.expires
+        row = Row(job, next(self._rank), self.now, run_at, expires_at)
+        row.held = Held.ARRIVED if job.keyed else None if self._due(row) else Held.TIME
+        self.rows[job.id] = row
+
+    def _crowded(self, row: Row) -> bool:
+        waiting = self._where(
+            lambda other: (
+                other.state is State.QUEUED
+                and other.job.task == row.job.task
+                and other.job.max_waiting is not None
+            )
+        )
+        return row.job.max_waiting is not None and len(waiting) > row.job.max_waiting
+
+    # Claim.
+
+    def claim(self, wants: Mapping[str, int], *, lease: float, worker: str) -> list[Claim]:
+        taken: list[Row] = []
+        token = next(self._token)
+        for queue, most in wants.items():
+            taken += [self._take(row, token, lease, worker) for row in self._for_claim(queue)[:most]]
+        for queue, tenant in sorted({(row.job.queue, row.job.tenant) for row in taken if row.job.tenant}):
+            self._fill_window(queue, tenant, wants[queue])
+        return [self._claim(row) for row in taken]
+
+    def claim_suspect(self, queues: Sequence[str], *, lease: float, worker: str) -> Claim | None:
+        suspects = [row for queue in queues for row in self._claimable(queue) if row.suspect]
+        for row in sorted(suspects, key=_by_rank)[:1]:
+            self._take(row, next(self._token), lease, worker, alone=True)
+            if row.job.tenant is not None:
+                self._fill_window(row.job.queue, row.job.tenant, 1)
+            return self._claim(row)
+        return None
+
+    def _claimable(self, queue: str) -> list[Row]:
+        return self._where(
+            lambda row: (
+                row.ready
+                and row.job.queue == queue
+                and queue not in self.paused
+                and (row.expires_at is None or row.expires_at > self.now)
+            )
+        )
+
+    def _for_claim(self, queue: str) -> list[Row]:
+        return sorted((row for row in self._claimable(queue) if not row.suspect), key=_by_priority)
+
+    def _take(self, row: Row, token: int, lease: float, worker: str, *, alone: bool = False) -> Row:
+        row.state, row.token, row.alone, row.worker = State.RUNNING, token, alone, worker
+        row.lease_until, row.started_at = self.now + lease, self.now
+        row.attempt += 1
+        return row
+
+    # The holder's writes: each names id and token.
+
+    def holds(self, claim: Claim) -> Row | None:
+        row = self.rows[claim.job_id]
+        return row if row.state is State.RUNNING and row.token == claim.token else None
+
+    def renew(self, claims: Sequence[Claim], *, lease: float) -> list[Renewal]:
+        renewed = []
+        for claim in claims:
+            row = self.holds(claim)
+            if row is not None and row.lease_until is not None and row.lease_until > self.now:
+                row.lease_until = self.now + lease
+                renewed.append(Renewal(claim.job_id, claim.token, row.lease_until, row.reason))
+        return renewed
+
+    def finish(self, finishes: Sequence[tuple[Claim, Outcome]]) -> list[bool]:
+        return self._let_go([(claim, partial(self._end, outcome)) for claim, outcome in finishes])
+
+    def release(self, claims: Sequence[Claim]) -> list[bool]:
+        return self._let_go(
+            [(claim, lambda row: self._back(row, uncharge=1, rank=False)) for claim in claims]
+        )
+
+    def hold(self, claims: Sequence[Claim], reason: Held) -> list[bool]:
+        return self._let_go(
+            [(claim, lambda row: self._back(row, uncharge=1, held=reason)) for claim in claims]
+        )
+
+    def settle(self, job_id: str, token: int) -> bool:
+        row = self.rows.get(job_id)
+        return row is not None and row.token == token and row.state is not State.RUNNING
+
+    def rescue(self) -> list[Rescue]:
+        return self._interrupt(
+            self._where(lambda row: row.lease_until is not None and row.lease_until <= self.now)
+        )
+
+    def rescue_worker(self, worker: str) -> list[Rescue]:
+        return self._interrupt(self._where(lambda row: row.state is State.RUNNING and row.worker == worker))
+
+    def _let_go(self, moves: Iterable[tuple[Claim, Callable[[Row], None]]]) -> list[bool]:
+        accepted, freed = [], []
+        for claim, move in moves:
+            row = self.holds(claim)
+            accepted.append(row is not None)
+            if row is not None:
+                move(row)
+                freed.append(row)
+        self._pass_on(freed)
+        return accepted
+
+    def _end(self, outcome: Outcome, row: Row) -> None:
+        match outcome:
+            case Done(result=result):
+                self._over(row, State.SUCCEEDED, None, result)
+            case Cancel(reason=reason):
+                self._over(row, State.CANCELLED, reason)
+            case Dead(error=error):
+                self._park(row, State.DEAD, error)
+            case Unknown(reason=reason):
+                self._park(row, State.UNKNOWN, reason)
+            case Retry(after=after, error=error):
+                self._back(row, after=after, error=error)
+            case Snooze(after=after):
+                self._back(row, after=after, uncharge=1)
+
+    def _over(self, row: Row, state: State, reason: str | None, result: str | None = None) -> None:
+        row.state, row.reason, row.result, row.finished_at = state, reason, result, self.now
+        row.held = row.lease_until = row.slot = None
+        row.has_turn = False
+
+    def _park(self, row: Row, state: State, reason: str) -> None:
+        """Dead or unknown: it stays live. Unknown keeps its turn, because nobody knows whether it is over."""
+        row.state, row.reason, row.lease_until, row.slot = state, reason, None, None
+        row.has_turn = row.has_turn and state is State.UNKNOWN
+        self._add_error(row, reason)
+
+    def _back(
+        self,
+        row: Row,
+        *,
+        after: float = 0,
+        uncharge: int = 0,
+        error: str | None = None,
+        held: Held | None = None,
+        rank: bool = True,
+    ) -> None:
+        """Queued again; cancelled instead when someone has asked it to stop."""
+        if error is not None:
+            self._add_error(row, error)
+        if row.reason is not None:
+            self._over(row, State.CANCELLED, row.reason)
+            return
+        row.state, row.slot = State.QUEUED, None
+        row.lease_until = row.worker = row.started_at = None
+        row.attempt -= uncharge
+        row.run_at = self.now + after
+        row.held = held or (Held.TIME if after > 0 else self._looked_at_again(row))
+        if rank and row.held is None:
+            row.rank = next(self._rank)
+
+    def _looked_at_again(self, row: Row) -> Held | None:
+        return Held.ARRIVED if row.job.concurrency is not None or row.job.tenant is not None else None
+
+    def _add_error(self, row: Row, error: str) -> None:
+        row.errors = [*row.errors, AttemptError(row.attempt, self.now, error)][-ERRORS_KEPT:]
+
+    def _interrupt(self, lost: Sequence[Row]) -> list[Rescue]:
+        rescued = []
+        for row in lost:
+            worker = row.worker
+            row.token, row.suspect = next(self._token), True
+            row.interruptions += 1
+            row.strikes += row.alone
+            if row.strikes >= STRIKES_LIMIT:
+                self._park(
+                    row, State.DEAD, f"its worker died under it {row.strikes} times while it ran alone"
+                )
+            else:
+                self._back(row)
+            rescued.append(Rescue(row.job.id, worker, row.state, row.interruptions))
+        self._pass_on(lost)
+        return rescued
+
+    # Cancel and expire.
+
+    def cancel(self, job_id: str, reason: str) -> State | None:
+        row = self.rows.get(job_id)
+        if row is None:
+            return None
+        if row.state is State.RUNNING:
+            row.reason = reason
+        elif row.live:
+            self._over(row, State.CANCELLED, reason)
+            self._pass_on([row])
+        return row.state
+
+    def expire(self) -> int:
+        expired = self._where(
+            lambda row: (
+                row.state is State.QUEUED and row.expires_at is not None and row.expires_at <= self.now
+            )
+        )
+        for row in expired:
+            self._over(row, State.CANCELLED, "expired")
+        self._pass_on(expired)
+        return len(expired)
+
+    # From held to ready.
+
+    def promote(self, *, window: int, limit: int) -> int:
+        arrived = sorted(self._where(lambda row: row.held is Held.ARRIVED), key=_by_rank)
+        due = self._where(lambda row: row.held is Held.TIME and self._due(row))
+        due.sort(key=lambda row: (row.run_at or 0, row.rank))
+        room = limit - min(len(due), limit // 2)  # neither kind keeps the other out
+        looked_at = [*arrived[:room], *due][:limit]
+        for row in looked_at:
+            self._climb(row, window)
+        return len(looked_at)
+
+    def unhold(self, reason: Held, *, queue: str | None, guard: str | None, limit: int) -> int:
+        freed = self._where(
+            lambda row: (
+                row.held is reason and queue in (None, row.job.queue) and guard in (None, row.job.guard)
+            )
+        )
+        freed = sorted(freed, key=_by_rank)[:limit]
+        for row in freed:
+            row.held = self._looked_at_again(row)
+            if row.held is None:
+                row.rank = next(self._rank)
+        return len(freed)
+
+    def repair(self) -> int:
+        before = len(self._where(lambda row: row.ready))
+        self._pass_on(list(self.rows.values()))
+        waiting = self._where(lambda row: row.held is Held.TENANT)
+        for queue, tenant in sorted({(row.job.queue, row.job.tenant or "") for row in waiting}):
+            self._fill_window(queue, tenant, WINDOW)
+        return len(self._where(lambda row: row.ready)) - before
+
+    def _climb(self, row: Row, window: int) -> None:
+        """Turn, time, slot, window: the first that is missing is the reason; none missing is ready."""
+        key = row.job.ordered
+        if key is not None and not row.has_turn and not self._turn_is_free(key, row):
+            row.held = Held.ORDERING
+            return
+        row.has_turn = key is not None
+        if not self._due(row):
+            row.held = Held.TIME
+            return
+        if row.job.concurrency is not None and row.slot is None:
+            row.slot = min(self._free_slots(row.job), default=None)
+            if row.slot is None:
+                row.held = Held.CONCURRENCY
+                return
+        if row.job.tenant is not None and len(self._ready_of(row.job.queue, row.job.tenant)) >= window:
+            row.held = Held.TENANT
+            return
+        row.held, row.rank = None, next(self._rank)
+
+    def _pass_on(self, freed: Sequence[Row]) -> None:
+        """The next of each key that these rows have let go of: first the turns, then the slots."""
+        candidates: list[Row] = []
+        for key in sorted({row.job.ordered for row in freed if row.job.ordered is not None}):
+            family = [row for row in self.rows.values() if row.job.ordered == key]
+            if not any(row.has_turn for row in family):
+                candidates += sorted((row for row in family if row.held is Held.ORDERING), key=_by_rank)[:1]
+        for key in sorted({row.job.concurrency for row in freed if row.job.concurrency is not None}):
+            family = [row for row in self.rows.values() if row.job.concurrency == key]
+            waiting = sorted((row for row in family if row.held is Held.CONCURRENCY), key=_by_priority)
+            candidates += waiting[: len(self._free_slots(waiting[0].job)) if waiting else 0]
+        for row in candidates:
+            self._climb(row, WINDOW)
+
+    def _fill_window(self, queue: str, tenant: str | None, window: int) -> None:
+        room = window - len(self._ready_of(queue, tenant))
+        here = self._where(
+            lambda row: row.held is Held.TENANT and (row.job.queue, row.job.tenant) == (queue, tenant)
+        )
+        here.sort(key=_by_priority)
+        for row in here[: max(0, room)]:
+            self._climb(row, window)
+
+    # Small questions.
+
+    def _where(self, test: Callable[[Row], bool]) -> list[Row]:
+        return [row for row in self.rows.values() if test(row)]
+
+    def _due(self, row: Row) -> bool:
+        return row.run_at is None or row.run_at <= self.now
+
+    def _turn_is_free(self, key: str, row: Row) -> bool:
+        return not self._where(
+            lambda other: (
+                other is not row
+                and other.job.ordered == key
+                and (other.has_turn or (other.held is Held.ORDERING and other.rank < row.rank))
+            )
+        )
+
+    def _free_slots(self, job: NewJob) -> list[int]:
+        limit = job.concurrency_limit or 0
+        taken = {
+            row.slot for row in self.rows.values() if row.slot and row.job.concurrency == job.concurrency
+        }
+        return [slot for slot in range(1, limit + 1) if slot not in taken][: max(0, limit - len(taken))]
+
+    def _ready_of(self, queue: str, tenant: str | None) -> list[Row]:
+        return self._where(lambda row: row.ready and (row.job.queue, row.job.tenant) == (queue, tenant))
+
+    def _claim(self, row: Row) -> Claim:
+        job = row.job
+        return Claim(
+            job_id=job.id,
+            token=row.token or 0,
+            lease_until=row.lease_until or 0,
+            task=job.task,
+            queue=job.queue,
+            args=job.args,
+            attempt=row.attempt,
+            interruptions=row.interruptions,
+            alone=row.alone,
+            enqueued_at=row.enqueued_at,
+            generation=job.generation,
+            deadline=job.deadline,
+            ordered=job.ordered,
+            concurrency=job.concurrency,
+            tenant=job.tenant,
+            guard=job.guard,
+            correlation_id=job.correlation_id,
+            causation_id=job.causation_id,
+            trace=job.trace,
+        )
+
+    def record(self, row: Row) -> JobRecord:
+        """As `get` answers, except for the token, which is the model's own."""
+        job = row.job
+        return JobRecord(
+            id=job.id,
+            task=job.task,
+            queue=job.queue,
+            args=job.args,
+            state=row.state,
+            held=row.held,
+            priority=job.priority,
+            attempt=row.attempt,
+            interruptions=row.interruptions,
+            strikes=row.strikes,
+            suspect=row.suspect,
+            token=row.token,
+            lease_until=row.lease_until,
+            worker=row.worker,
+            run_at=row.run_at,
+            expires_at=row.expires_at,
+            deadline=job.deadline,
+            enqueued_at=row.enqueued_at,
+            started_at=row.started_at,
+            finished_at=row.finished_at,
+            reason=row.reason,
+            result=row.result,
+            errors=tuple(row.errors),
+            unique=job.unique,
+            ordered=job.ordered,
+            concurrency=job.concurrency,
+            tenant=job.tenant,
+            guard=job.guard,
+            correlation_id=job.correlation_id,
+            causation_id=job.causation_id,
+            trace=job.trace,
+            generation=job.generation,
+        )
+
+
+def _by_rank(row: Row) -> int:
+    return row.rank
+
+
+def _by_priority(row: Row) -> tuple[int, int]:
+    return -row.job.priority, row.rank

@@ -1,0 +1,51 @@
+"""Ticks: one job for each schedule and nominal time."""
+
+from __future__ import annotations
+
+from holdfast.kernel.errors import TooManyWaiting
+from holdfast.store.ports import Store
+from holdfast.store.records import Enqueued, Tick
+from holdfast.testing.conformance.harness import Conformance
+from holdfast.testing.conformance.kit import ids, job, put, raises, take, total
+
+NOMINAL = 1_900_000_000.0
+
+
+class SchedulesConformance(Conformance):
+    async def test_a_tick_enqueues_its_job_once(self, store: Store) -> None:
+        new = job()
+        assert await store.schedules.tick("nightly", NOMINAL, new) == Enqueued(new.id, created=True)
+        assert await store.schedules.tick("nightly", NOMINAL, job()) is None
+        assert await store.schedules.tick("nightly", NOMINAL, new) is None
+        assert ids(await take(store, 10)) == [new.id]
+
+    async def test_other_times_and_schedules_are_other_ticks(self, store: Store) -> None:
+        for schedule, nominal in (("nightly", NOMINAL), ("nightly", NOMINAL + 0.5), ("hourly", NOMINAL)):
+            assert await store.schedules.tick(schedule, nominal, job()) is not None
+        assert await total(store) == 3
+
+    async def test_last_is_the_newest_nominal_time(self, store: Store) -> None:
+        assert await store.schedules.last("nightly") is None
+        newer, older = job(), job()
+        await store.schedules.tick("nightly", NOMINAL + 60, newer)
+        await self.advance(store, 5)
+        await store.schedules.tick("nightly", NOMINAL, older)
+        await store.schedules.tick("hourly", NOMINAL + 900, job())
+        at = await store.now() - 5
+        assert await store.schedules.last("nightly") == Tick("nightly", NOMINAL + 60, newer.id, at)
+
+    async def test_a_tick_answered_by_a_unique_key_is_a_tick(self, store: Store) -> None:
+        running = await put(store, unique="nightly")
+        answer = await store.schedules.tick("nightly", NOMINAL, job(unique="nightly"))
+        assert answer == Enqueued(running, created=False)
+        assert await store.schedules.tick("nightly", NOMINAL, job(unique="nightly")) is None
+        last = await store.schedules.last("nightly")
+        assert last is not None
+        assert last.job_id == running
+
+    async def test_a_refused_job_leaves_no_tick(self, store: Store) -> None:
+        await put(store, max_waiting=1)
+        with raises(TooManyWaiting):
+            await store.schedules.tick("nightly", NOMINAL, job(max_waiting=1))
+        assert await store.schedules.last("nightly") is None
+        assert await store.schedules.tick("nightly", NOMINAL, job()) is not None

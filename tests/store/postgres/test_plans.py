@@ -1,0 +1,158 @@
+"""Claiming and finishing find rows by their indexes, with 100,000 jobs and with a plan made while there were none."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from kit import job, take
+
+from holdfast.kernel.outcomes import Done, Retry
+from holdfast.store.postgres import claims, finishes
+from holdfast.store.postgres.transaction import _BEGIN as FREELY
+from holdfast.store.records import Finish
+
+MANY = 100_000
+
+
+@pytest.fixture
+async def connection(store):
+    """One of the store's own connections, as it plans."""
+    found = await store.database.pool.acquire()
+    yield found
+    store.database.pool.release(found)
+
+
+async def fill(connection):
+    await connection.execute(
+        f"""INSERT INTO holdfast.job (id, task, queue, args, state, lease_until, held, run_at)
+        SELECT gen_random_uuid(), 'mail.send', 'default', '{{}}',
+            CASE WHEN n % 10 = 0 THEN 'running' ELSE 'queued' END, CASE WHEN n % 10 = 0 THEN holdfast.now() END,
+            CASE WHEN n % 10 = 1 THEN 'time' END, CASE WHEN n % 10 = 1 THEN holdfast.now() END
+        FROM generate_series(1, {MANY}) AS n"""
+    )
+
+
+async def scans(connection, procedure) -> list[tuple[str, str | None, str | None]]:
+    """Every scan in the generic plan of a procedure's first statement: its kind, table and index."""
+    statement = next(procedure)
+    await connection.execute("SET plan_cache_mode = force_generic_plan")
+    await connection.execute(f"PREPARE measured AS {statement.sql}")
+    arguments = ", ".join(["NULL"] * len(statement.params))
+    text = await connection.fetchval(f"EXPLAIN (FORMAT JSON) EXECUTE measured ({arguments})")
+    await connection.execute("DEALLOCATE measured; RESET plan_cache_mode")
+    return list(_scans(json.loads(text)[0]["Plan"]))
+
+
+def _scans(plan):
+    if "Scan" in plan["Node Type"]:
+        yield plan["Node Type"], plan.get("Relation Name"), plan.get("Index Name")
+    for part in plan.get("Plans", ()):
+        yield from _scans(part)
+
+
+def procedures():
+    from holdfast.store.records import Claim
+
+    held = Claim(job().id, 1, 0.0, "mail.send", "default", "{}", 1, 0, False, 0.0, 0)
+    done = [Finish(held, Done())]
+    return {
+        "claim": claims.claim({"default": 100}, lease=30, worker="w"),
+        "finish": finishes.finish(done),
+        "finish, any": finishes.end([finishes.ending(item) for item in done]),
+        "finish_and_claim": claims.finish_and_claim(done, {"default": 100}, lease=30, worker="w"),
+        "renew": claims.renew([held], lease=30),
+        "rescue": finishes.find_ended(100),
+    }
+
+
+@pytest.mark.parametrize("rows", ["none", "many, not analysed", "many, analysed"])
+async def test_no_plan_walks_through_all_jobs(connection, rows):
+    if rows != "none":
+        await fill(connection)
+    if "not" not in rows:
+        await connection.execute("ANALYZE holdfast.job")
+    for name, procedure in procedures().items():
+        found = [scan for scan in await scans(connection, procedure) if scan[1] == "job"]
+        assert not [scan for scan in found if scan[0] == "Seq Scan"], (
+            f"{name} walks through all jobs: {found}"
+        )
+        indexes = {index for _, _, index in found if index}
+        if "claim" in name:
+            assert "job_for_claim" in indexes, f"{name} uses {indexes}"
+        if name == "rescue":
+            assert indexes == {"job_for_rescue"}
+        if "finish" in name or name == "renew":
+            assert "job_pkey" in indexes
+            assert "job_for_rescue" not in indexes, "looking up by id must not walk through all running jobs"
+
+
+async def test_a_callers_own_statements_are_planned_freely(store):
+    async with store.transaction() as tx:
+        assert await tx.fetch(
+            "SELECT current_setting('enable_seqscan'), current_setting('enable_hashjoin')"
+        ) == [("on", "on")]
+    async with store.transaction() as tx:
+        await tx.execute("SET LOCAL enable_seqscan = on")
+    assert await take(store) == []
+
+
+@pytest.mark.parametrize("number", [1, 20_000])
+async def test_statistics_from_before_anything_ran_do_not_slow_the_finishes(store, connection, number):
+    """They say that next to nothing is running. Believing them, the planner would compare all jobs with all given."""
+    await store.jobs.enqueue([job() for _ in range(number)])
+    await connection.execute("VACUUM ANALYZE holdfast.job")
+    for name, procedure in procedures().items():
+        if name in ("claim", "rescue"):
+            continue
+        statement = next(procedure)
+        plan = await generic_plan(connection, statement)
+        found = [scan for scan in _scans(plan) if scan[1] == "job"]
+        lookups = [scan for scan in found if scan[2] == "job_pkey"]
+        assert lookups, f"{name}: {found}"
+        for scan in _nodes(plan):
+            if scan.get("Index Name") == "job_pkey":
+                assert "Index Cond" in scan, f"{name} walks through all jobs: {scan}"
+            assert scan["Node Type"] != "Seq Scan" or scan["Relation Name"] != "job", name
+
+
+async def generic_plan(connection, statement):
+    await connection.execute(f"PREPARE measured AS {statement.sql}")
+    arguments = ", ".join(["NULL"] * len(statement.params))
+    text = await connection.fetchval(f"EXPLAIN (FORMAT JSON) EXECUTE measured ({arguments})")
+    await connection.execute("DEALLOCATE measured")
+    return json.loads(text)[0]["Plan"]
+
+
+def _nodes(plan):
+    yield plan
+    for part in plan.get("Plans", ()):
+        yield from _nodes(part)
+
+
+@pytest.mark.parametrize("own", [True, False], ids=["own", "callers"])
+async def test_a_batch_of_finishes_reads_no_more_rows_than_it_ends(store, own):
+    """Whoever plans: on our connections, and in a transaction of a caller's, where the planner is free."""
+    await store.jobs.enqueue([job() for _ in range(20_000)])
+    async with store.transaction() as tx:
+        await tx.execute("ANALYZE holdfast.job")
+    taken = await take(store, 2_000)
+    for outcome in (Done(), Retry(after=5)):
+        batch, taken = taken[:500], taken[500:]
+        statement = next(
+            finishes.end([finishes.ending(Finish(claim, outcome)) for claim in batch])
+            if outcome != Done()
+            else finishes.finish([Finish(claim, outcome) for claim in batch])
+        )
+        found = await (store.database.pool.acquire() if own else store.database.begin(FREELY))
+        try:
+            text = await found.fetchval(f"EXPLAIN (ANALYZE, FORMAT JSON) {statement.sql}", *statement.params)
+        finally:
+            store.database.pool.release(found, broken=True)
+        for node in _nodes(json.loads(text)[0]["Plan"]):
+            read = (
+                node["Actual Rows"]
+                + node.get("Rows Removed by Filter", 0)
+                + node.get("Rows Removed by Join Filter", 0)
+            )
+            assert read * node["Actual Loops"] <= 1_000, node

@@ -1,0 +1,211 @@
+"""Whose connection it is: callers leave nothing behind in it, and another process or event loop never touches it."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import threading
+
+import pytest
+from kit import end, job, put, put_many, take, the
+
+from holdfast.kernel.errors import TransactionEnded, UsageError
+from holdfast.kernel.outcomes import Done
+from holdfast.store.postgres.store import PostgresStore
+from holdfast.store.records import Finish
+
+
+@pytest.fixture
+async def single(postgres_url):
+    """A store with one connection, so that the next one gets the same."""
+    store = PostgresStore(f"{postgres_url}?pool_size=1&command_timeout=5")
+    await store.open()
+    yield store
+    await store.close()
+
+
+async def shown(store, *names):
+    async with store.transaction() as tx:
+        return [(await tx.fetch(f"SHOW {name}"))[0][0] for name in names]
+
+
+NAMES = ("synchronous_commit", "search_path", "statement_timeout", "role")
+
+
+@pytest.mark.parametrize("fails", [False, True])
+async def test_what_a_caller_sets_ends_with_its_transaction(single, fails):
+    before = await shown(single, *NAMES)
+    try:
+        async with single.transaction() as tx:
+            [(pid,)] = await tx.fetch("SELECT pg_backend_pid()")
+            await tx.execute("SET synchronous_commit = off")
+            await tx.execute("SET search_path = nowhere")
+            await tx.execute("SET statement_timeout = '1ms'; SET ROLE pg_monitor")
+            await tx.execute("SELECT pg_advisory_lock(7)")
+            await tx.execute("CREATE TEMP TABLE mine (n int)")
+            if fails:
+                raise KeyError
+    except KeyError:
+        assert fails
+    connection = await single.database.pool.acquire()
+    try:
+        assert connection.get_server_pid() == pid
+        assert [await connection.fetchval(f"SHOW {name}") for name in NAMES] == before
+        assert await connection.fetchval("SHOW enable_seqscan") == "off", "our own settings are still there"
+        assert await connection.fetchval("SHOW plan_cache_mode") == "force_generic_plan"
+        assert await connection.fetchval("SHOW application_name") == "holdfast"
+        assert await connection.fetchval("SELECT to_regclass('pg_temp.mine')") is None
+        assert await connection.fetchval("SELECT count(*) FROM pg_locks WHERE locktype = 'advisory'") == 0
+    finally:
+        single.database.pool.release(connection)
+    assert await put(single)
+
+
+async def test_a_transaction_of_verbs_alone_has_nothing_to_clean(single):
+    asked = []
+    connection = await single.database.pool.acquire()
+    connection.add_query_logger(lambda record: asked.append(record.query))
+    single.database.pool.release(connection)
+    async with single.transaction() as tx:
+        await single.jobs.enqueue([job()], tx=tx)
+    await asyncio.sleep(0)
+    assert not any("RESET" in sql for sql in asked)
+    assert any("INSERT" in sql for sql in asked)
+
+
+@pytest.mark.parametrize("word", ["COMMIT", "ROLLBACK", "END"])
+async def test_a_transaction_that_is_ended_by_hand_writes_nothing_more(single, word):
+    new = job()
+    with pytest.raises(TransactionEnded, match="COMMIT or ROLLBACK"):
+        async with single.transaction() as tx:
+            await tx.execute(word)
+            for attempt in (tx.execute("SELECT 1"), tx.fetch("SELECT 1"), single.jobs.enqueue([new], tx=tx)):
+                with pytest.raises(TransactionEnded, match="COMMIT or ROLLBACK"):
+                    await attempt
+    assert await single.jobs.get(new.id) is None
+
+
+async def test_the_callers_own_error_comes_before_an_end_by_hand(single):
+    with pytest.raises(KeyError):
+        async with single.transaction() as tx:
+            await tx.fetch("ROLLBACK")
+            raise KeyError
+    async with single.transaction() as tx:
+        await tx.execute("SAVEPOINT a")
+        await tx.execute("ROLLBACK TO a")
+        await single.jobs.enqueue([job()], tx=tx)
+    assert len(await single.jobs.find()) == 1
+
+
+def in_child(action):
+    """What a forked child says: its event loop is a new one, everything else is inherited."""
+    reading, writing = os.pipe()
+    if (child := os.fork()) == 0:
+        try:
+            asyncio._set_running_loop(None)
+            try:
+                said = asyncio.run(action())
+            except BaseException as error:
+                said = f"{type(error).__name__}: {error}"
+            os.write(writing, str(said).encode())
+        finally:
+            os._exit(0)
+    os.close(writing)
+    os.waitpid(child, 0)
+    with os.fdopen(reading) as answer:
+        return answer.read()
+
+
+@pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")
+async def test_a_forked_child_keeps_off_the_parents_connections(single):
+    await put(single)
+    [claim] = await take(single)
+    for verb in (
+        lambda: single.jobs.enqueue([job()]),
+        lambda: single.jobs.count(),
+        lambda: single.claims.finish([Finish(claim, Done())]),
+        lambda: single.open(),
+        lambda: single.migrate(),
+        lambda: single.transaction().__aenter__(),
+    ):
+        assert in_child(verb).startswith("NotOpen: The store was opened before this process was forked")
+        assert await single.jobs.count() != []
+    assert in_child(single.close) == "None"
+    connection = await single.database.pool.acquire()
+    single.database.pool.release(connection)
+    assert not connection.is_closed()
+    assert await end(single, claim)
+
+
+@pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")
+async def test_a_transaction_that_is_open_during_a_fork_stays_the_parents(single):
+    async with single.transaction() as tx:
+        await single.jobs.enqueue([job()], tx=tx)
+        assert in_child(lambda: tx.execute("SELECT 1")).startswith("NotOpen")
+        assert in_child(lambda: tx.__aexit__(None, None, None)).startswith("NotOpen")
+    assert len(await single.jobs.find()) == 1
+
+
+async def test_another_event_loop_is_refused(single):
+    said = []
+
+    async def use():
+        for attempt in (single.jobs.enqueue([job()]), single.jobs.count(), single.open(), single.close()):
+            with pytest.raises(UsageError, match="another event loop"):
+                await attempt
+            said.append("refused")
+
+    thread = threading.Thread(target=lambda: asyncio.run(use()))
+    thread.start()
+    await asyncio.to_thread(thread.join)
+    assert said == ["refused"] * 4
+    assert await put(single)
+
+
+async def test_migrate_takes_as_long_as_it_takes(empty_postgres_url):
+    slow, other = (PostgresStore(f"{empty_postgres_url}?command_timeout=0.4") for _ in range(2))
+    await slow.open()
+    async with Migrator(other):
+        migrating = asyncio.create_task(slow.migrate())
+        await asyncio.sleep(1)
+        assert not migrating.done(), migrating
+    assert await migrating == ["0001_jobs", "0002_coordination"]
+    await slow.close()
+
+
+class Migrator:
+    """Another migrator at work: it has the lock that they take turns by."""
+
+    def __init__(self, store):
+        self.store = store
+
+    async def __aenter__(self):
+        from holdfast.store.postgres.connection import connect
+
+        self.connection = await connect(self.store.database.target)
+        await self.connection.execute("BEGIN; SELECT pg_advisory_xact_lock(1215266048, 0)")
+
+    async def __aexit__(self, *_):
+        await self.connection.close()
+
+
+async def test_a_finish_whose_key_is_taken_does_not_hold_up_others(store, other):
+    await put_many(store, 2, concurrency="busy", concurrency_limit=2)
+    free = [await put(store, concurrency=f"free{n}", concurrency_limit=1) for n in range(5)]
+    await store.holds.promote()
+    claims = await take(store, 10)
+    first, second = (claim for claim in claims if claim.concurrency == "busy")
+    rest = [claim for claim in claims if claim.job_id in free]
+    async with store.transaction() as tx:
+        await store.claims.finish([Finish(first, Done())], tx=tx)
+        blocked = asyncio.create_task(end(other, second))
+        await asyncio.sleep(0)
+        async with asyncio.timeout(5):
+            assert await asyncio.gather(*(end(other, claim) for claim in rest[:3])) == [True] * 3
+            # The same when it is in the middle of a batch.
+            again = asyncio.gather(*(end(other, claim) for claim in (rest[3], second, rest[4])))
+            while any([(await the(store, claim.job_id)).lease_until for claim in rest]):
+                await asyncio.sleep(0.01)
+        assert not blocked.done()
+    answers = [await blocked, *await again]
+    assert sorted(answers) == [False, True, True, True]
