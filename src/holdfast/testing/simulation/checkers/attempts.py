@@ -1,0 +1,75 @@
+"""I10, I11: what is charged to a job, and when it is given up."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from holdfast.store.records import STRIKES_LIMIT
+from holdfast.testing.simulation.checkers.run import Run
+
+
+def charged_first(run: Run) -> Iterator[str]:
+    """A body begins after its claim was committed, with the attempt that the claim charged."""
+    claimed = {(entry.id, entry.token): entry for entry in run.ledger.of("moved") if entry.claimed}
+    for entry in claimed.values():
+        if entry.attempt != (entry.was_attempt or 0) + 1:
+            yield f"job {entry.id}: claimed, and its attempt went from {entry.was_attempt} to {entry.attempt}"
+    for event in run.history.happened("body"):
+        job_id, token, attempt, _ = event.data
+        claim = claimed.get((job_id, token))
+        if claim is None or claim.step > event.step:
+            yield f"job {job_id}: its body began at {event.moment:.3f} s before the claim {token} was committed"
+        elif claim.attempt != attempt:
+            yield f"job {job_id}: its body ran as attempt {attempt}; stored was {claim.attempt}"
+
+
+def strikes(run: Run) -> Iterator[str]:
+    """An interruption makes a suspect; only those while alone are strikes; the third is the end."""
+    for job_id, entries in run.ledger.by_job.items():
+        alone, interruptions, counted = False, 0, 0
+        for place, entry in enumerate(entries):
+            if entry.claimed:
+                alone = bool(entry.alone)
+                if bool(entry.suspect) != alone:
+                    yield f"job {job_id}: suspect={entry.suspect} was claimed with alone={entry.alone}"
+            elif entry.rescued:
+                interruptions, counted = interruptions + 1, counted + alone
+                after = entries[place + 1]  # what the rescue made of it, in the same transaction
+                if (after.interruptions, after.strikes) != (interruptions, counted):
+                    yield (
+                        f"job {job_id}: {interruptions} interruptions, {counted} of them while alone, "
+                        f"are stored as {after.interruptions} and {after.strikes}"
+                    )
+                if (after.state == "dead") != (counted >= STRIKES_LIMIT):
+                    yield f"job {job_id}: {counted} strikes, and it is {after.state}"
+    for made in run.ledger.made.values():
+        spec = run.spec(made)
+        if (
+            spec is not None
+            and spec.script[-1].outcome == "poison"
+            and run.remaining.get(made.id) == "succeeded"
+        ):
+            yield f"job {made.id} kills every worker, and it succeeded"
+
+
+def uncharged(run: Run) -> Iterator[str]:
+    """Snooze, release and hold give the attempt back; retry and rescue do not."""
+    asked: dict[tuple[str, int], set[str]] = {}
+    for call in run.history.of("finish"):
+        asked.setdefault(call.asked[:2], set()).add(call.asked[2])
+    for call in run.history.of("release", "hold"):
+        for claim in call.asked:
+            asked.setdefault(claim, set()).add(call.verb)
+    for entries in run.ledger.by_job.values():
+        rescued = False
+        for entry in entries:
+            if entry.rescued:
+                rescued = True
+            if entry.what != "moved" or entry.was_state != "running" or entry.state != "queued":
+                continue
+            why = asked.get((entry.id, entry.token or 0), set())
+            given_back = (entry.was_attempt or 0) - (entry.attempt or 0)
+            expected = 0 if rescued or why <= {"Retry"} else 1
+            if given_back != expected:
+                yield f"job {entry.id}: queued again after {sorted(why) or 'a rescue'}, and {given_back} attempts were given back"
+            rescued = False

@@ -1,0 +1,103 @@
+"""I1, I2, I3: what was acknowledged is there, what was refused is not, and nothing is there twice."""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Iterator
+
+from holdfast.testing.simulation.checkers.run import Run
+from holdfast.testing.simulation.history import Call
+
+
+def acknowledged_is_present(run: Run) -> Iterator[str]:
+    for call in run.history.of("enqueue", "transaction"):
+        if call.kind == "ok":
+            for stored in call.answer:
+                if stored.id not in run.ledger.made:
+                    yield f"op {call.asked[0]} was told that {stored.id} is stored; it never was"
+    pruned = {entry.id for entry in run.ledger.of("pruned")}
+    for job_id in run.ledger.made:
+        place = run.remaining.get(job_id)
+        if place is None and job_id not in pruned:
+            yield f"job {job_id} is nowhere at the end"
+        elif place is not None and " and " in place:
+            yield f"job {job_id} is in two places: {place}"
+
+
+def with_its_transaction(run: Run) -> Iterator[str]:
+    rows = Counter(entry.number for entry in run.ledger.of("row") if entry.reason == "order")
+    for op, calls in _by_op(run, "transaction").items():
+        answers = {call.kind for call in calls}
+        ids = calls[0].asked[1]
+        stored = [job_id for job_id in ids if job_id in run.ledger.made]
+        if rows[op] > 1:
+            yield f"op {op}: its row was written {rows[op]} times; its calls said {[call.kind for call in calls]}"
+        if answers == {"fail"} and (rows[op] or stored):
+            yield f"op {op}: every try failed, yet {rows[op]} rows and jobs {stored} are there"
+        if "ok" in answers and not rows[op]:
+            yield f"op {op}: it was told that its transaction committed; the row is not there"
+        if stored and not rows[op]:
+            yield f"op {op}: jobs {stored} are there without the row of their transaction"
+        plain = [job_id for job_id, spec in zip(ids, run.specs[op], strict=True) if spec.unique is None]
+        if rows[op] and not set(plain) <= set(stored):
+            yield f"op {op}: the row is there without the jobs {sorted(set(plain) - set(stored))}"
+    for op, calls in _by_op(run, "enqueue").items():
+        stored = [job_id for job_id in calls[0].asked[1] if job_id in run.ledger.made]
+        if stored and {call.kind for call in calls} == {"fail"}:
+            yield f"op {op}: every try failed ({[call.answer for call in calls]}), yet {stored} are stored"
+
+
+def refused_is_absent(run: Run) -> Iterator[str]:
+    """An error that promises that nothing was stored is kept to, call by call."""
+    for call in run.history.of("enqueue", "transaction"):
+        if call.kind != "fail" or call.answered is None:
+            continue
+        steps = range(call.invoked.step, call.answered.step + 1)
+        for job_id in call.asked[1]:
+            made = run.ledger.made.get(job_id)
+            if made is not None and made.entry is not None and made.entry.step in steps:
+                yield f"op {call.asked[0]} was told {call.answer}, yet {job_id} was stored"
+
+
+def once_for_a_request(run: Run) -> Iterator[str]:
+    found: Counter[tuple[int, int]] = Counter()
+    for made in run.ledger.made.values():
+        args = run.args(made)
+        if args.op >= 0:
+            found[args.op, args.place] += 1
+    for (op, place), number in found.items():
+        if number > 1:
+            yield f"op {op}: its job {place} was stored {number} times"
+    ids = Counter(entry.id for entry in run.ledger.of("enqueued"))
+    for job_id, number in ids.items():
+        if number > 1:
+            yield f"job {job_id} was stored {number} times"
+
+
+def unique(run: Run) -> Iterator[str]:
+    keys = {made.id: made.unique for made in run.ledger.made.values() if made.unique is not None}
+    holders: dict[str, set[str]] = defaultdict(set)
+    ended: dict[str, int] = {}
+    for entry in run.ledger.entries:
+        key = keys.get(entry.id)
+        if key is None:
+            continue
+        if entry.what == "enqueued":
+            holders[key].add(entry.id)
+            if len(holders[key]) > 1:
+                yield f"unique key {key!r} has {len(holders[key])} jobs at {entry.moment:.3f} s: {sorted(holders[key])}"
+        elif entry.settled:
+            holders[key].discard(entry.id)
+            ended[entry.id] = entry.step
+    for call in run.history.of("enqueue", "transaction"):
+        if call.kind == "ok":
+            for stored in call.answer:
+                if not stored.created and ended.get(stored.id, call.invoked.step) < call.invoked.step:
+                    yield f"op {call.asked[0]} was referred to {stored.id}, which was over before it asked"
+
+
+def _by_op(run: Run, verb: str) -> dict[int, list[Call]]:
+    found: dict[int, list[Call]] = defaultdict(list)
+    for call in run.history.of(verb):
+        found[call.asked[0]].append(call)
+    return found

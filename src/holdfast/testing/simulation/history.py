@@ -1,0 +1,106 @@
+"""What every simulated client did and was told: invoke, then ok, fail or unknown; with process and virtual time."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Awaitable, Callable
+from typing import Any, Literal, TypeVar
+
+import msgspec
+
+from holdfast.kernel.errors import CommitUnknown, StoreFull, StoreUnavailable, TransactionEnded
+from holdfast.testing.simulation.loop import SeededLoop
+from holdfast.testing.simulation.process import running
+
+T = TypeVar("T")
+Kind = Literal["invoke", "ok", "fail", "unknown", "event"]
+# Errors that promise that nothing was stored.
+REFUSALS = (StoreUnavailable, StoreFull, TransactionEnded)
+
+
+class Event(msgspec.Struct, gc=False):
+    number: int  # of the call: its invoke and its answer share it
+    moment: float
+    step: int
+    process: str
+    kind: Kind
+    verb: str
+    data: Any
+
+
+class Call(msgspec.Struct):
+    """An invoke with its answer; `kind` is 'unknown' as well when the process died before the answer came."""
+
+    verb: str
+    process: str
+    asked: Any
+    invoked: Event
+    answered: Event | None
+
+    @property
+    def kind(self) -> Kind:
+        return "unknown" if self.answered is None else self.answered.kind
+
+    @property
+    def answer(self) -> Any:
+        return None if self.answered is None else self.answered.data
+
+
+class History:
+    """Only ever appended to, in the order of the simulation's steps."""
+
+    def __init__(self, loop: SeededLoop) -> None:
+        self._loop = loop
+        self.events: list[Event] = []
+        self.calls: list[Call] = []
+        self.surprises: list[str] = []  # errors that no contract announces
+
+    async def call(self, verb: str, asked: Any, work: Callable[[], Awaitable[T]]) -> T:
+        """Do it and write down what was asked and answered. Errors go on to the caller."""
+        call = Call(verb, _process(), asked, self._add(len(self.calls), "invoke", verb, asked), None)
+        self.calls.append(call)
+        number = call.invoked.number
+        try:
+            answer = await work()
+        except REFUSALS as refusal:
+            call.answered = self._add(number, "fail", verb, type(refusal).__name__)
+            raise
+        except CommitUnknown:
+            call.answered = self._add(number, "unknown", verb, None)
+            raise
+        except Exception as error:
+            call.answered = self._add(number, "fail", verb, f"{type(error).__name__}: {error}")
+            raise
+        call.answered = self._add(number, "ok", verb, answer)
+        return answer
+
+    def event(self, verb: str, data: Any) -> None:
+        """Something that is no call: a fault, the start of a body."""
+        self._add(-1, "event", verb, data)
+
+    def surprise(self, text: str) -> None:
+        self.surprises.append(f"at {self._loop.time():.3f} s in {_process()}: {text}")
+
+    def of(self, *verbs: str) -> list[Call]:
+        return [call for call in self.calls if call.verb in verbs]
+
+    def happened(self, verb: str) -> list[Event]:
+        return [event for event in self.events if event.kind == "event" and event.verb == verb]
+
+    def digest(self) -> str:
+        text = hashlib.blake2b(digest_size=8)
+        for event in self.events:
+            text.update(
+                f"{event.moment:.6f} {event.step} {event.process} {event.kind} {event.verb} {event.data}\n".encode()
+            )
+        return text.hexdigest()
+
+    def _add(self, number: int, kind: Kind, verb: str, data: Any) -> Event:
+        event = Event(number, self._loop.time(), self._loop.steps, _process(), kind, verb, data)
+        self.events.append(event)
+        return event
+
+
+def _process() -> str:
+    process = running()
+    return "nemesis" if process is None else process.name

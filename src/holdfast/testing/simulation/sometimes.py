@@ -1,0 +1,224 @@
+"""Counters that prove what a run of many seeds went through. A run in which something never happened proves nothing of it."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+
+from holdfast.kernel.crashpoints import CRASHPOINTS
+from holdfast.store.records import KeyBusy, KeyDone, KeyMismatch
+from holdfast.testing.simulation.checkers import Run
+from holdfast.testing.simulation.history import Call
+from holdfast.testing.simulation.ledger import Entry
+
+ENOUGH = 500  # seeds: a run of at least so many must have seen everything below
+
+# Of the nemesis.
+_FAULTS = [
+    "slow disk",
+    "full disk",
+    *(f"crash {point}" for point in CRASHPOINTS),
+    *(
+        f"{kind} {where}.before_commit"
+        for kind in ("refused", "lost request")
+        for where in ("store", "transaction")
+    ),
+    *(f"lost reply {where}.after_commit" for where in ("store", "transaction")),
+]
+# Of the ledger and the history, below.
+_SEEN = [
+    "process killed",
+    "process paused",
+    "clock jumped",
+    "database's clock stepped",
+    "drained",
+    "job stolen after its lease",
+    "job taken from a dead process at once",
+    "zombie's write refused",
+    "zombie's renewal refused",
+    "lease lost in a transaction",
+    "unknown commit that happened",
+    "unknown commit that did not",
+    "suspect run alone",
+    "dead by strikes",
+    "dead by its outcome",
+    "unknown by its outcome",
+    "retried",
+    "snoozed",
+    "held by hand",
+    "released",
+    "transaction rolled back",
+    "transaction cut off",
+    "write lock waited for too long",
+    "unique key taken",
+    "too many waiting",
+    "waited for its turn",
+    "waited for its time",
+    "waited for a slot",
+    "waited for its tenant's window",
+    "expired",
+    "cancelled while queued",
+    "asked to stop while running",
+    "pruned",
+    "queue paused",
+    "epoch raised",
+    "lease refused",
+    "lease taken after its end",
+    "lease stolen by an operator",
+    "register refused an old token",
+    "key answered from store",
+    "key busy",
+    "key mismatch",
+    "key taken over",
+    "tick lost to another scheduler",
+    "tick made",
+]
+REQUIRED = [*_FAULTS, *_SEEN]
+
+
+def count(run: Run, counts: Counter[str]) -> None:
+    for name in _in_ledger(run):
+        counts[name] += 1
+    for name in _in_history(run):
+        counts[name] += 1
+
+
+def missing(counts: Counter[str]) -> list[str]:
+    return [name for name in REQUIRED if not counts[name]]
+
+
+# --- what the database saw ---
+
+_WAITS = {
+    "ordering": "waited for its turn",
+    "time": "waited for its time",
+    "concurrency": "waited for a slot",
+    "tenant": "waited for its tenant's window",
+    "guard": "held by hand",
+}
+
+
+def _in_ledger(run: Run) -> Iterator[str]:
+    holders: dict[str, Entry] = {}
+    keys: dict[str, Entry] = {}
+    for entry in run.ledger.entries:
+        match entry.what:
+            case "moved":
+                yield from _moved(entry)
+            case "over" if entry.reason == "expired":
+                yield "expired"
+            case "over" if entry.was_state == "queued":
+                yield "cancelled while queued"
+            case "pruned":
+                yield "pruned"
+            case "queue_paused":
+                yield "queue paused"
+            case "tick":
+                yield "tick made"
+            case "lease":
+                if (before := holders.get(entry.id)) is not None and before.owner != entry.owner:
+                    yield "lease taken after its end"
+                holders[entry.id] = entry
+            case "lease_gone":
+                holders.pop(entry.id, None)
+            case "key":
+                if (before := keys.get(entry.id)) is not None and before.token != entry.token:
+                    yield "key taken over"
+                keys[entry.id] = entry
+
+
+def _moved(entry: Entry) -> Iterator[str]:
+    if entry.held in _WAITS and entry.held != entry.was_held:
+        yield _WAITS[entry.held]
+    if entry.rescued:
+        late = entry.was_until is not None and entry.at >= entry.was_until
+        yield "job stolen after its lease" if late else "job taken from a dead process at once"
+    if entry.claimed and entry.alone:
+        yield "suspect run alone"
+    if entry.state == "dead":
+        yield "dead by its outcome" if entry.reason == "simulated" else "dead by strikes"
+    if entry.state == "unknown":
+        yield "unknown by its outcome"
+    if entry.was_state == "running" == entry.state and entry.reason is not None:
+        yield "asked to stop while running"
+
+
+# --- what the clients saw ---
+
+_EVENTS = {"killed": "process killed", "paused": "process paused", "drained": "drained"}
+_OUTCOMES = {"Retry": "retried", "Snooze": "snoozed"}
+
+
+def _in_history(run: Run) -> Iterator[str]:
+    rows = [(entry.number, entry.step) for entry in run.ledger.of("row") if entry.reason == "order"]
+    for event in run.history.events:
+        if event.kind == "event":
+            if event.verb in _EVENTS:
+                yield _EVENTS[event.verb]
+            if event.verb == "fault":
+                if "host clock" in event.data:
+                    yield "database's clock stepped"
+                elif "clock" in event.data:
+                    yield "clock jumped"
+    for call in run.history.calls:
+        match call.kind:
+            case "ok":
+                yield from _ok(call)
+            case "fail":
+                yield from _fail(call)
+            case "unknown" if call.verb == "transaction" and call.answered is not None:
+                steps = range(call.invoked.step, call.answered.step + 1)
+                happened = any(number == call.asked[0] and step in steps for number, step in rows)
+                yield "unknown commit that happened" if happened else "unknown commit that did not"
+
+
+def _ok(call: Call) -> Iterator[str]:
+    match call.verb:
+        case "finish" | "hold" | "release":
+            if not all(call.answer):
+                yield "zombie's write refused"
+            elif call.verb == "release":
+                yield "released"
+            elif call.verb == "finish" and call.asked[2] in _OUTCOMES:
+                yield _OUTCOMES[call.asked[2]]
+        case "renew" if len(call.answer) < len(call.asked):
+            yield "zombie's renewal refused"
+        case "enqueue" | "transaction" if not all(stored.created for stored in call.answer):
+            yield "unique key taken"
+        case "acquire" if call.answer is None:
+            yield "lease refused"
+        case "steal" if call.answer:
+            yield "lease stolen by an operator"
+        case "register" if call.answer == 0:
+            yield "register refused an old token"
+        case "tick" if call.answer is None:
+            yield "tick lost to another scheduler"
+        case "raise_epoch":
+            yield "epoch raised"
+        case "begin_key":
+            yield from _key(call.answer)
+
+
+def _key(answer: object) -> Iterator[str]:
+    match answer:
+        case KeyDone():
+            yield "key answered from store"
+        case KeyBusy():
+            yield "key busy"
+        case KeyMismatch():
+            yield "key mismatch"
+
+
+_FAILURES = {
+    "_Rollback": "transaction rolled back",
+    "TransactionEnded": "transaction cut off",
+    "StoreBusy": "write lock waited for too long",
+    "TooManyWaiting": "too many waiting",
+    "LeaseLost": "lease lost in a transaction",
+}
+
+
+def _fail(call: Call) -> Iterator[str]:
+    name = str(call.answer).split(":", 1)[0]
+    if name in _FAILURES:
+        yield _FAILURES[name]

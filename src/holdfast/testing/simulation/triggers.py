@@ -1,0 +1,86 @@
+"""Triggers that write every committed change of a row to a log, with time and process. Knows the tables, no meaning.
+
+A client's history has gaps (it was killed, its answer was lost); this log has none, and what is rolled back leaves no
+trace in it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import apsw
+
+WIDTH = 16  # values of a row that the log keeps
+# A business table and a fenced register, as a user would have them, and the log.
+_VALUES = ", ".join(f"v{place}" for place in range(WIDTH))
+_TABLES = f"""
+CREATE TABLE sim_row (op INTEGER NOT NULL, kind TEXT NOT NULL, job_id TEXT);
+CREATE TABLE sim_register (name TEXT PRIMARY KEY, token INTEGER NOT NULL, writer TEXT NOT NULL);
+INSERT INTO sim_register VALUES ('a', 0, ''), ('b', 0, '');
+CREATE TABLE sim_log (n INTEGER PRIMARY KEY, mark INTEGER, what TEXT,
+    {_VALUES});
+"""  # noqa: S608  the only text put into it is our own
+# What is logged: the table, on which events, and which columns (OLD for a delete, else NEW). That a row left the table
+# of one state is not logged: the row in the table of the next state says so.
+LOGGED = {
+    "job": (
+        "holdfast_job",
+        "INSERT UPDATE",
+        "seq id queue args expires_at unique_key ordering_key concurrency_key concurrency_limit tenant priority interruptions strikes",
+    ),
+    "queued": ("holdfast_queued", "INSERT UPDATE", "seq rank held attempt suspect token run_at"),
+    "running": ("holdfast_running", "INSERT UPDATE", "seq token lease_until worker alone attempt rank stop"),
+    "parked": ("holdfast_parked", "INSERT", "seq state token attempt reason"),
+    "over": ("holdfast_over", "INSERT DELETE", "seq state token attempt reason"),
+    "slot": ("holdfast_slot", "INSERT DELETE", "seq key slot"),
+    "lease": ("holdfast_lease", "INSERT UPDATE DELETE", "name owner token until"),
+    "tick": ("holdfast_tick", "INSERT", "schedule nominal job_id"),
+    "key": ("holdfast_key", "INSERT UPDATE DELETE", "key token until response"),
+    "queue": ("holdfast_queue", "INSERT DELETE", "name"),
+    "row": ("sim_row", "INSERT", "op kind job_id"),
+    "register": ("sim_register", "UPDATE", "name token writer"),
+}
+
+
+def install(path: str) -> None:
+    """Add the tables and triggers to a migrated file."""
+    connection = apsw.Connection(path)
+    connection.execute(_TABLES)
+    for name, (table, events, columns) in LOGGED.items():
+        for event in events.split():
+            connection.execute(_trigger(name, table, columns.split(), event))
+    connection.close()
+
+
+def _trigger(name: str, table: str, columns: list[str], event: str) -> str:
+    row = "OLD" if event == "DELETE" else "NEW"
+    values = ", ".join(f"{row}.{column}" for column in columns)
+    places = ", ".join(f"v{place}" for place in range(len(columns)))
+    return f"""
+CREATE TRIGGER sim_{name}_{event.lower()} AFTER {event} ON {table} BEGIN
+    INSERT INTO sim_log (mark, what, {places}) VALUES (sim_mark(), '{name} {event}', {values});
+END;"""  # noqa: S608  the only text put into it is our own
+
+
+class Marks:
+    """Who and when, for each change: the triggers ask for a mark, and the reader gives its meaning back."""
+
+    def __init__(self, now: Callable[[], tuple[float, float, int]]) -> None:
+        self._now = now
+        self._marks: list[tuple[float, float, int, str]] = []
+
+    def lend(self, connection: apsw.Connection, process: str) -> None:
+        """Give the connection the function that the triggers call."""
+
+        def mark(*_: Any) -> int:
+            self._marks.append((*self._now(), process))
+            return len(self._marks) - 1
+
+        # Innocuous: a store may distrust the functions of a schema.
+        connection.create_scalar_function("sim_mark", mark, 0, flags=apsw.SQLITE_INNOCUOUS)
+
+    def read(self, connection: apsw.Connection) -> list[tuple[Any, ...]]:
+        """The log: database's time, virtual time, step, process, what, values."""
+        rows = connection.execute("SELECT * FROM sim_log ORDER BY n")
+        return [(self._marks[row[1]], row[2], row[3:]) for row in rows]

@@ -1,0 +1,65 @@
+"""What any process does beside its jobs: rescue, promote, expire, repair, let go, prune."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+
+from holdfast.kernel.clock import sleep
+from holdfast.kernel.errors import CommitUnknown
+from holdfast.kernel.randomness import jittered, random
+from holdfast.store.states import Held, State
+from holdfast.testing.simulation.fleet import Life
+from holdfast.testing.simulation.history import REFUSALS
+from holdfast.testing.simulation.plan import KEEP, SCAN
+
+
+async def upkeep(life: Life) -> None:
+    """The program: rounds of upkeep, about every SCAN seconds."""
+    await _rescue_last_life(life)
+    while not life.process.draining:
+        await sleep(jittered(SCAN / 2))
+        await _try(life, "promote", lambda: life.store.holds.promote(window=life.fleet.plan.window))
+        await sleep(jittered(SCAN / 2))
+        await _try(life, "rescue", life.store.claims.rescue)
+        if random() < 0.4:
+            await _try(life, "expire", life.store.holds.expire)
+        if random() < 0.3:
+            await _try(life, "unhold", lambda: life.store.holds.unhold(Held.GUARD))
+        if random() < 0.1:
+            await _try(life, "repair", life.store.holds.repair)
+        if random() < 0.05:
+            await _try(life, "prune", lambda: life.store.history.prune(keep=KEEP))
+
+
+async def operate(life: Life) -> None:
+    """The program of a person, after the heal: resume what was left paused, and decide what is unknown."""
+    while not life.process.draining:
+        await sleep(jittered(6.0))
+        if life.fleet.healed and life.fleet.life_on(0) is life:
+            await _try(life, "resume", lambda: _resume_all(life))
+            await _try(life, "resolve", lambda: _resolve_unknown(life))
+
+
+async def _resume_all(life: Life) -> None:
+    for paused in await life.store.queues.paused():
+        await life.store.queues.resume(paused.queue, by="operator")
+
+
+async def _resolve_unknown(life: Life) -> None:
+    for job in await life.store.jobs.find(state=State.UNKNOWN):
+        await life.store.jobs.cancel(job.id, "nobody knows")
+
+
+async def _rescue_last_life(life: Life) -> None:
+    """A supervisor that saw a process die need not wait for its leases."""
+    node = life.process.node
+    if node.lives > 1 and random() < 0.3:
+        dead = f"{node.name}.{node.lives - 1}"
+        await _try(life, "rescue_worker", lambda: life.store.claims.rescue_worker(dead), dead)
+
+
+async def _try(life: Life, verb: str, work: Callable[[], Awaitable[object]], asked: object = None) -> None:
+    try:
+        await life.history.call(verb, asked, work)
+    except (*REFUSALS, CommitUnknown):
+        return  # the next round tries again

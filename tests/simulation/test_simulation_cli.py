@@ -1,0 +1,31 @@
+"""The command line: many seeds, one seed again, and a planted bug."""
+
+from __future__ import annotations
+
+from holdfast.testing.simulation.__main__ import main
+
+
+def test_many_seeds(capsys):
+    assert main(["--seeds", "4", "--start", "1", "--jobs", "1"]) == 0
+    out = capsys.readouterr().out
+    assert "4 seeds, no invariant was broken" in out
+    assert "process killed" in out
+
+
+def test_a_time_limit_ends_it_early(capsys):
+    assert main(["--seeds", "500", "--jobs", "1", "--time-limit", "0"]) == 0
+    assert "1 seeds" in capsys.readouterr().out
+
+
+def test_one_seed_tells_its_story(capsys):
+    assert main(["--seed", "5"]) == 0
+    out = capsys.readouterr().out
+    assert "booted" in out
+    assert "no invariant was broken" in out
+
+
+def test_a_failing_seed_exits_with_an_error_and_says_how_to_replay(capsys):
+    assert main(["--seeds", "30", "--jobs", "1", "--mutant", "no turn"]) == 1
+    out = capsys.readouterr().out
+    assert "I12 in order" in out
+    assert "Replay it:" in out
