@@ -10,6 +10,8 @@ import msgspec
 
 from holdfast.kernel.crashpoints import CRASHPOINTS
 
+STEP_BACK = 4.0  # seconds by which the database's clock may go back
+
 
 class Fault(msgspec.Struct, frozen=True, kw_only=True):
     number: int
@@ -89,7 +91,7 @@ _KINDS: dict[str, Callable[[random.Random], dict[str, Any]]] = {
     "pause": _lasting("pause", 3, 16),  # mostly past the lease
     "stall": _stall,
     "clock": _lasting("clock", -3600, 3600),
-    "host clock": _lasting("host clock", -4, 10),
+    "host clock": _lasting("host clock", -STEP_BACK, 10),
     "crash": _crash,
     "lost reply": _lost_reply,
     "lost request": _lost_request,

@@ -6,6 +6,7 @@ from collections import Counter, defaultdict
 from collections.abc import Iterator
 
 from holdfast.testing.simulation.checkers.run import Run
+from holdfast.testing.simulation.faults import STEP_BACK
 from holdfast.testing.simulation.history import Call
 from holdfast.testing.simulation.ledger import Entry
 from holdfast.testing.simulation.plan import LEASE, SCAN
@@ -125,7 +126,8 @@ def kept_by_the_well(run: Run) -> Iterator[str]:
         if not entry.rescued or entry.was_until is None or entry.was_owner not in run.lives:
             continue
         ended = entry.moment - (entry.at - entry.was_until)
-        if run.stepped_within(ended - LEASE, entry.moment) or ended > entry.moment:
+        granted = ended - LEASE - STEP_BACK  # at the earliest: a step back makes a lease longer
+        if run.stepped_within(granted, entry.moment) or ended > entry.moment:
             continue
         if run.well(entry.was_owner, ended - LEASE, entry.moment):
             yield f"job {entry.id}: {entry.was_owner} lost its lease at {ended:.3f} s although nothing disturbed it"
