@@ -15,6 +15,9 @@ from tools.sources import Problem, Source, imported, read, report
 CLOCK, CHANCE = "use holdfast.kernel.clock", "use holdfast.kernel.randomness"
 IDS, SLEEP = "use holdfast.kernel.ids.new_id", "use holdfast.kernel.clock.sleep"
 THREADS = "use holdfast.kernel.spawn"
+TIMEOUT = "use holdfast.kernel.clock.timeout"
+TASKS = "use holdfast.kernel.spawn.spawn"
+HIDDEN = "import it by its name, so that this check can see it"
 PROCESSES = "processes are started in the kernel only"
 UNSAFE = "it can run what stands in the data; use holdfast.kernel.codec"
 
@@ -30,6 +33,12 @@ KERNEL_ONLY = {
     "datetime.datetime.today": CLOCK,
     "datetime.datetime.utcnow": CLOCK,
     "asyncio.sleep": SLEEP,
+    "loop.time": CLOCK,
+    **dict.fromkeys(
+        ["asyncio.timeout", "asyncio.timeout_at", "asyncio.wait_for", "loop.call_later"], TIMEOUT
+    ),
+    "loop.call_at": TIMEOUT,
+    **dict.fromkeys(["asyncio.create_task", "asyncio.ensure_future", "loop.create_task"], TASKS),
     "random": CHANCE,
     "secrets": CHANCE,
     "os.getrandom": CHANCE,
@@ -52,7 +61,10 @@ KERNEL_ONLY = {
         for form in ("l", "le", "lp", "lpe", "v", "ve", "vp", "vpe")
     },
 }
-METHODS = {"run_in_executor"}  # of a loop, whatever that is called
+METHODS = {"run_in_executor", "call_later", "call_at"}  # of a loop, whatever that is called
+LOOP_METHODS = METHODS | {"time", "create_task"}  # of what is seen to be a loop
+ROOTS = frozenset(name.partition(".")[0] for name in KERNEL_ONLY) | {"os"}
+OURS = {"holdfast.kernel.randomness.random"}  # made there, and only called like a module
 
 KERNEL, TESTING, SIMULATION = (
     "src/holdfast/kernel/",
@@ -64,6 +76,10 @@ ALLOWED = {
     SIMULATION: {
         "random.Random": "it is given the seed",
         "asyncio.sleep": "its loop counts virtual seconds",
+        "loop.time": "its loop counts virtual seconds",
+        "loop.call_later": "its loop counts virtual seconds",
+        "loop.call_at": "its loop counts virtual seconds",
+        "loop.create_task": "its loop chooses by seed which task runs",
     },
     SIMULATION + "__main__.py": {
         "time.monotonic": "the command line tells a person how long it took",
@@ -81,14 +97,19 @@ CRASHPOINTS_FILE = KERNEL + "crashpoints.py"
 
 def check(source: Source) -> Iterator[Problem]:
     banned, allowed = rules_for(source.path)
-    names = {"eval": "builtins.eval", "exec": "builtins.exec"}
+    names = {name: f"builtins.{name}" for name in ("eval", "exec")}
     for line, local, full in bindings(source):
+        if local == "*":
+            if any(f"{each}.".startswith(f"{full}.") for each in banned):
+                yield Problem(source.path, line, f"imports everything from {full}: {HIDDEN}")
+            continue
         names[local] = full
         if (reason := objection(full, banned)) and not any(
             f"{each}.".startswith(f"{full}.") for each in allowed
         ):
             yield Problem(source.path, line, f"imports {full}: {reason}")
             names[local] = ""  # said once, here, and not again at every use
+    names |= aliases(source, names)
     for line, full in uses(source, names):
         if (reason := objection(full, banned)) and not objection(full, dict.fromkeys(allowed, "allowed")):
             yield Problem(source.path, line, f"uses {full.removeprefix('builtins.')}: {reason}")
@@ -112,7 +133,12 @@ def objection(full: str, banned: dict[str, str]) -> str | None:
 def bindings(source: Source) -> Iterator[tuple[int, str, str]]:
     """(line, the name in this file, what it stands for) for each import."""
     for line, module, name, bound in imported(source):
-        if name is not None:
+        if name == "*":
+            yield line, "*", module
+        elif name in ROOTS and module.startswith("holdfast.") and f"{module}.{name}" not in OURS:
+            assert name is not None
+            yield line, bound or name, name  # one of our modules lends what it imported itself
+        elif name is not None:
             yield line, bound or name, f"{module}.{name}"
         elif bound is not None:
             yield line, bound, module
@@ -121,15 +147,38 @@ def bindings(source: Source) -> Iterator[tuple[int, str, str]]:
             yield line, module.partition(".")[0], module.partition(".")[0]  # `import a.b` binds a
 
 
+def aliases(source: Source, names: dict[str, str]) -> dict[str, str]:
+    """Other names that the file itself gives to what it imported: `wait = asyncio.sleep`."""
+    found: dict[str, str] = {}
+    for node in ast.walk(source.tree):
+        match node:
+            case ast.Assign(targets=[ast.Name(id=name)], value=ast.Name() | ast.Attribute() as value):
+                if full := dotted(value, names | found):
+                    found[name] = full
+    return found
+
+
 def uses(source: Source, names: dict[str, str]) -> Iterator[tuple[int, str]]:
     """(line, full dotted name) for each use of an imported name, as long as the chain of dots goes."""
     nodes = [node for node in ast.walk(source.tree) if isinstance(node, ast.Name | ast.Attribute)]
     inner = {id(node.value) for node in nodes if isinstance(node, ast.Attribute)}
     for node in nodes:
-        if isinstance(node, ast.Attribute) and node.attr in METHODS:
+        if isinstance(node, ast.Attribute) and is_of_loop(node, names):
             yield node.lineno, f"loop.{node.attr}"
         elif id(node) not in inner and (full := dotted(node, names)):
             yield node.lineno, full
+
+
+def is_of_loop(node: ast.Attribute, names: dict[str, str]) -> bool:
+    """A method that only loops have, or one of something that is called a loop or was got as one."""
+    match node.value:
+        case ast.Name(id=owner) | ast.Attribute(attr=owner):
+            seen = owner.strip("_") == "loop"
+        case ast.Call(func=function):
+            seen = dotted(function, names) in ("asyncio.get_running_loop", "asyncio.get_event_loop")
+        case _:
+            seen = False
+    return node.attr in (LOOP_METHODS if seen else METHODS)
 
 
 def dotted(node: ast.expr, names: dict[str, str]) -> str:

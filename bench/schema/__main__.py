@@ -10,12 +10,13 @@ from pathlib import Path
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
+from tools.postgres import durable_server
+
 from . import measures, pg_measures, report, sqlite_measures
 from .measures import FULL, QUICK, Figures, Session
 from .model import Bench, Figure
 from .noise import Patience
 from .pg_bench import PgBench
-from .pg_server import postgres
 from .sqlite_bench import SqliteBench
 
 RESULTS = Path(__file__).parents[1] / "results" / "schema.json"
@@ -80,8 +81,8 @@ def opened(store: str) -> Iterator[Bench]:
         with closing(SqliteBench()) as bench:
             yield bench
     else:
-        with postgres() as url:
-            yield PgBench(url)
+        with durable_server() as server:
+            yield PgBench(server.url())
 
 
 def run(bench: Bench, options: argparse.Namespace, console: Console) -> list[Figure]:

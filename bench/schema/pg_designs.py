@@ -60,7 +60,7 @@ RETURNED = """j.id, j.token, j.rank, j.task, j.queue, j.args, j.attempt, j.inter
           j.correlation_id, j.causation_id, j.trace, j.generation, j.tenant"""
 
 
-def claim(by: str = "id", limit: str = "{batch}", returned: str = RETURNED) -> str:
+def claim(by: str = "ctid", limit: str = "{batch}", returned: str = RETURNED) -> str:
     """A literal limit lets the cached plan be a good one; ARRAY() is evaluated once, so the limit holds."""
     return f"""
 UPDATE job j SET attempt = attempt + 1, alone = false, state = 'running', token = (SELECT nextval('token_seq')),

@@ -25,7 +25,7 @@ def renewals(session: Session) -> Figures:
     """500 running jobs whose leases are renewed again and again."""
     bench = session.bench
     assert isinstance(bench, PgBench)
-    names = ["as chosen", "job_for_rescue on lease_until", "no job_for_rescue", "fillfactor 100"]
+    names = ["as chosen", "job_for_rescue on token", "no job_for_rescue", "fillfactor 50"]
 
     def run(name: str) -> Speed:
         bench.create("fresh", name)

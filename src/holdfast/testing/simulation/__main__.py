@@ -8,6 +8,7 @@ import sys
 import time
 from collections import Counter
 from collections.abc import Iterator
+from functools import partial
 
 from holdfast.testing.simulation import report
 from holdfast.testing.simulation.checkers import SURPRISE
@@ -66,7 +67,7 @@ def _many(options: argparse.Namespace) -> int:
         counts.update(result.counts)
         if result.violations:
             progress.end()
-            print(_shrunk(result, options.mutant))
+            print(_shrunk(result, Choices(), options.mutant))
             return 1
     progress.end()
     print(f"{ran} seeds, no invariant was broken. What they went through:")
@@ -77,12 +78,10 @@ def _many(options: argparse.Namespace) -> int:
     return 0
 
 
-def _shrunk(result: Result, mutant: str | None) -> str:
-    print(report.failure(result, Choices(), mutant))
+def _shrunk(result: Result, choices: Choices, mutant: str | None) -> str:
+    print(report.failure(result, choices, mutant))
     print("Looking for a smaller schedule that breaks the same promise …")
-    choices, smallest = shrink(
-        result, lambda choices: run_one(result.seed, choices, mutant=mutant), Choices()
-    )
+    choices, smallest = shrink(result, partial(run_one, result.seed, mutant=mutant), choices)
     return report.failure(smallest, choices, mutant)
 
 
@@ -101,9 +100,8 @@ def _replay(options: argparse.Namespace) -> int:
     if not result.violations:
         print(f"Seed {options.seed}: no invariant was broken.")
         return 0
-    print(
-        _shrunk(result, options.mutant) if options.shrink else report.failure(result, choices, options.mutant)
-    )
+    tell = _shrunk if options.shrink else report.failure
+    print(tell(result, choices, options.mutant))
     return 1
 
 

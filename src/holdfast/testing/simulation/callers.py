@@ -33,7 +33,7 @@ async def call(life: Life, op: Op) -> None:
 
 async def _enqueue(life: Life, op: Op) -> None:
     """Ids are minted once, so every try after an unknown outcome is the same request."""
-    jobs = [_new_job(op, place, spec) for place, spec in enumerate(op.jobs)]
+    jobs = _new_jobs(life, op)
     again = False
     for _ in range(TRIES):
         asked = (op.number, [job.id for job in jobs], again)
@@ -54,7 +54,7 @@ async def _enqueue(life: Life, op: Op) -> None:
 
 async def _commit(life: Life, op: Op) -> None:
     """A business row and jobs in one transaction. After an unknown commit the row tells whether it happened."""
-    jobs = [_new_job(op, place, spec) for place, spec in enumerate(op.jobs)]
+    jobs = _new_jobs(life, op)
     for _ in range(TRIES):
         asked = (op.number, [job.id for job in jobs], op.kind)
         try:
@@ -93,7 +93,11 @@ async def _row_is_there(life: Life, op: Op) -> bool:
             await sleep(jittered(0.5))
 
 
-def _new_job(op: Op, place: int, spec: JobSpec) -> NewJob:
+def _new_jobs(life: Life, op: Op) -> list[NewJob]:
+    return [_new_job(life, op, place, spec) for place, spec in enumerate(op.jobs)]
+
+
+def _new_job(life: Life, op: Op, place: int, spec: JobSpec) -> NewJob:
     return NewJob(
         id=new_id(),
         task="sim" if spec.max_waiting is None else "bounded",
@@ -101,12 +105,14 @@ def _new_job(op: Op, place: int, spec: JobSpec) -> NewJob:
         queue=spec.queue,
         priority=spec.priority,
         delay=spec.delay,
+        at=None if spec.at is None else life.fleet.plan.epoch + spec.at,
         expires=spec.expires,
         unique=spec.unique,
         ordered=spec.ordered,
         concurrency=spec.concurrency,
         concurrency_limit=None if spec.concurrency is None else SLOTS[spec.concurrency],
         tenant=spec.tenant,
+        guard=spec.guard,
         max_waiting=spec.max_waiting,
     )
 

@@ -6,7 +6,7 @@ from functools import partial
 
 from holdfast.kernel.clock import sleep
 from holdfast.kernel.errors import CommitUnknown
-from holdfast.kernel.randomness import jittered
+from holdfast.kernel.randomness import jittered, random
 from holdfast.store.records import KeyBusy, KeyClaim, KeyDone, KeyMismatch, KeyScope, Lease
 from holdfast.testing.simulation.fleet import Life
 from holdfast.testing.simulation.history import REFUSALS
@@ -24,6 +24,7 @@ async def hold_lease(life: Life, op: Op) -> None:
         lease = await _wait_for_lease(life, op, owner)
         if lease is None:
             return
+        await life.history.call("get_lease", op.name, lambda: life.store.leases.get(op.name))
         for _ in range(3):
             await sleep(jittered(op.seconds * 0.8 + 0.1))  # sometimes longer than the lease
             await life.history.call("register", (op.name, lease.token), lambda: _write(life, lease))
@@ -31,7 +32,7 @@ async def hold_lease(life: Life, op: Op) -> None:
                 "renew_lease", (op.name, lease.token), lambda: life.store.leases.renew(lease, ttl=TTL)
             )
             if renewed is None and not life.fleet.plan.deaf:
-                return
+                break  # and let go all the same, as a `finally` does: the token keeps it from ending another's
         await life.history.call(
             "release_lease", (op.name, lease.token), lambda: life.store.leases.release(lease)
         )
@@ -85,6 +86,10 @@ async def use_key(life: Life, op: Op) -> None:
                     return
                 case KeyBusy():
                     await sleep(jittered(1.0))
+                case KeyClaim() if random() < 0.15:
+                    claim = (op.name, answer.token)
+                    await life.history.call("abandon_key", claim, partial(life.store.keys.abandon, answer))
+                    return
                 case KeyClaim():
                     await sleep(op.seconds)
                     do = partial(_do, life, op, answer)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import msgspec
@@ -44,6 +44,24 @@ def make_faults(rng: random.Random, nodes: int, until: float, *, scheduled: bool
         }
         made.append(Fault(number=len(made), at=0.0, node=0, **how))
     return tuple(sorted(made, key=lambda fault: fault.at))
+
+
+def around_enqueues(
+    rng: random.Random, enqueues: Sequence[tuple[float, int]], first: int
+) -> tuple[Fault, ...]:
+    """Sometimes a plain enqueue (its time and node) gets no answer: it committed, or it did not."""
+    if not enqueues or rng.random() < 0.7:
+        return ()
+    at, node = rng.choice(enqueues)
+    how: dict[str, Any] = rng.choice(
+        (
+            {"kind": "lost reply", "point": "store.after_commit", "seconds": 3.0},  # and the store stays away
+            {"kind": "lost reply", "point": "store.after_commit", "times": 6},
+            {"kind": "lost request", "point": "store.before_commit", "times": 6},
+            {"kind": "lost request", "point": "store.before_commit"},
+        )
+    )
+    return (Fault(number=first, at=at - 1e-6, node=node, **how),)
 
 
 def _lasting(kind: str, least: float, most: float) -> Callable[[random.Random], dict[str, Any]]:

@@ -9,6 +9,7 @@ from typing import Any, Literal, TypeVar
 import msgspec
 
 from holdfast.kernel.errors import CommitUnknown, StoreFull, StoreUnavailable, TransactionEnded
+from holdfast.testing.simulation.ledger import Entry
 from holdfast.testing.simulation.loop import SeededLoop
 from holdfast.testing.simulation.process import running
 
@@ -44,6 +45,11 @@ class Call(msgspec.Struct):
     @property
     def answer(self) -> Any:
         return None if self.answered is None else self.answered.data
+
+    def spans(self, entry: Entry) -> bool:
+        """Whether this call may have made that change: same process, between question and answer."""
+        after = self.answered is not None and entry.step > self.answered.step
+        return entry.process == self.process and entry.step >= self.invoked.step and not after
 
 
 class History:

@@ -15,7 +15,8 @@ class Entry(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """One committed change. `at` is the database's clock, `moment` the simulation's, `step` orders all.
 
     Of a job: `enqueued`, `moved`, `over`, `pruned`, `slot`, `slot_gone`.
-    Of others: `row`, `register`, `lease`, `lease_gone`, `key`, `key_gone`, `tick`, `queue_paused`, `queue_resumed`.
+    Of others: `row`, `register`, `lease`, `lease_gone`, `key`, `key_gone`, `tick`, `queue_paused`, `queue_resumed`,
+    `audit`.
     """
 
     at: float
@@ -46,6 +47,7 @@ class Entry(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     reason: str | None = None
     number: int | None = None
     rank: int | None = None
+    fingerprint: str | None = None
 
     @property
     def claimed(self) -> bool:
@@ -89,6 +91,7 @@ class Made(msgspec.Struct, gc=False):
     concurrency_limit: int | None
     tenant: str | None
     priority: int
+    guard: str | None = None
     interruptions: int = 0
     strikes: int = 0
     entry: Entry | None = None
@@ -131,13 +134,13 @@ class Ledger:
     # --- jobs ---
 
     def _job_insert(self, where: tuple[Any, ...], row: tuple[Any, ...]) -> None:
-        made = Made(*row[:13])
+        made = Made(*row[:14])
         self._jobs[made.seq] = made
         self.made[made.id] = made
         self._now[made.seq] = _Now()
 
     def _job_update(self, where: tuple[Any, ...], row: tuple[Any, ...]) -> None:
-        self._now[row[0]].interruptions, self._now[row[0]].strikes = row[11], row[12]
+        self._now[row[0]].interruptions, self._now[row[0]].strikes = row[12], row[13]
 
     def _queued(self, where: tuple[Any, ...], row: tuple[Any, ...]) -> None:
         seq, rank, held, attempt, suspect, token, run_at = row[:7]
@@ -214,13 +217,15 @@ class Ledger:
             case "tick INSERT":
                 self._add(where, "tick", row[2], reason=row[0], run_at=row[1])
             case "key INSERT" | "key UPDATE":
-                self._add(where, "key", row[0], token=row[1], until=row[2], reason=row[3])
+                self._add(where, "key", row[0], token=row[1], until=row[2], reason=row[3], fingerprint=row[4])
             case "key DELETE":
                 self._add(where, "key_gone", row[0], token=row[1])
             case "queue INSERT":
                 self._add(where, "queue_paused", row[0])
             case "queue DELETE":
                 self._add(where, "queue_resumed", row[0])
+            case "audit INSERT":
+                self._add(where, "audit", row[0], reason=row[1])
             case "row INSERT":
                 self._add(where, "row", row[2] or "", number=row[0], reason=row[1])
             case "register UPDATE":

@@ -8,7 +8,7 @@ from typing import Any
 
 import msgspec
 
-from holdfast.testing.simulation.faults import Fault, make_faults
+from holdfast.testing.simulation.faults import Fault, around_enqueues, make_faults
 
 LEASE = 6.0  # seconds; a worker renews at a third of it
 POLL = 2.5  # seconds between two looks of a worker for jobs
@@ -17,6 +17,7 @@ SUPERVISOR = 1.0  # seconds after which a process that killed itself is started 
 KEEP = 30.0  # seconds for which jobs that are over are kept
 CHAOS = 26.0  # seconds during which faults strike
 QUEUES = ("mail", "bulk")
+GUARDS = ("g1", "g2")
 
 # Local clocks jump here: Zurich, New York and Lord Howe (by half an hour), forward and back.
 ZONES = ("Europe/Zurich", "America/New_York", "Australia/Lord_Howe")
@@ -37,6 +38,7 @@ class JobSpec(msgspec.Struct, frozen=True, kw_only=True):
     queue: str = "mail"
     priority: int = 0
     delay: float | None = None
+    at: float | None = None  # seconds after the plan's epoch
     expires: float | None = None
     unique: str | None = None
     ordered: str | None = None
@@ -81,17 +83,24 @@ def make_plan(seed: int) -> Plan:
     jump = rng.randrange(len(JUMPS))
     schedules = _schedules(rng, ZONES[jump // 2])
     queues = QUEUES if rng.random() < 0.3 else QUEUES[:1]
+    ops = _ops(rng, nodes, queues)
     return Plan(
         seed=seed,
         epoch=JUMPS[jump] + rng.choice((-30.0, 1800.0, 4000.0)),
         skews=tuple(round(rng.uniform(-3600, 3600), 3) for _ in range(nodes)),
-        ops=_ops(rng, nodes, queues),
+        ops=ops,
         queues=queues,
-        faults=make_faults(rng, nodes, CHAOS - 4, scheduled=bool(schedules)),
+        faults=_faults(rng, nodes, ops, scheduled=bool(schedules)),
         schedules=schedules,
         window=rng.choice((1, 2, 3)),
         deaf=rng.random() < 0.4,
     )
+
+
+def _faults(rng: random.Random, nodes: int, ops: tuple[Op, ...], *, scheduled: bool) -> tuple[Fault, ...]:
+    faults = make_faults(rng, nodes, CHAOS - 4, scheduled=scheduled)
+    enqueues = [(op.at, op.node) for op in ops if op.kind == "enqueue"]
+    return (*faults, *around_enqueues(rng, enqueues, len(faults)))
 
 
 # --- the callers ---
@@ -181,7 +190,8 @@ def _length(rng: random.Random) -> float:
 
 _FLAVOURS: dict[str, Callable[[random.Random], dict[str, Any]]] = {
     "plain": lambda _: {},
-    "late": lambda rng: {"delay": round(rng.uniform(0.1, 12), 3)},
+    "late": lambda rng: {rng.choice(("delay", "at")): round(rng.uniform(0.1, 12), 3)},
+    "guarded": lambda rng: {"guard": rng.choice(GUARDS)},
     "expiring": lambda rng: {"expires": round(rng.uniform(0.5, 12), 3), "delay": rng.choice((None, 2.0))},
     "unique": lambda rng: {"unique": rng.choice(("u1", "u2"))},
     "ordered": lambda rng: {"ordered": rng.choice(("o1", "o2")), "delay": rng.choice((None, None, 3.0))},

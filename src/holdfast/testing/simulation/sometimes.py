@@ -11,7 +11,7 @@ from holdfast.testing.simulation.checkers import Run
 from holdfast.testing.simulation.history import Call
 from holdfast.testing.simulation.ledger import Entry
 
-ENOUGH = 500  # seeds: a run of at least so many must have seen everything below
+ENOUGH = 240  # seeds: a run of at least so many must have seen everything below
 
 # Of the nemesis.
 _FAULTS = [
@@ -39,6 +39,9 @@ _SEEN = [
     "lease lost in a transaction",
     "unknown commit that happened",
     "unknown commit that did not",
+    "unknown enqueue that happened",
+    "unknown enqueue that did not",
+    "unknown enqueue repeated",
     "suspect run alone",
     "dead by strikes",
     "dead by its outcome",
@@ -47,6 +50,7 @@ _SEEN = [
     "snoozed",
     "held by hand",
     "released",
+    "outcomes of several kinds in one call",
     "transaction rolled back",
     "transaction cut off",
     "write lock waited for too long",
@@ -70,6 +74,7 @@ _SEEN = [
     "key busy",
     "key mismatch",
     "key taken over",
+    "key abandoned",
     "tick lost to another scheduler",
     "tick made",
 ]
@@ -150,7 +155,8 @@ _OUTCOMES = {"Retry": "retried", "Snooze": "snoozed"}
 
 
 def _in_history(run: Run) -> Iterator[str]:
-    rows = [(entry.number, entry.step) for entry in run.ledger.of("row") if entry.reason == "order"]
+    rows = [entry for entry in run.ledger.of("row") if entry.reason == "order"]
+    made = {entry.id: entry for entry in run.ledger.of("enqueued")}
     for event in run.history.events:
         if event.kind == "event":
             if event.verb in _EVENTS:
@@ -167,9 +173,11 @@ def _in_history(run: Run) -> Iterator[str]:
             case "fail":
                 yield from _fail(call)
             case "unknown" if call.verb == "transaction" and call.answered is not None:
-                steps = range(call.invoked.step, call.answered.step + 1)
-                happened = any(number == call.asked[0] and step in steps for number, step in rows)
-                yield "unknown commit that happened" if happened else "unknown commit that did not"
+                happened = any(row.number == call.asked[0] and call.spans(row) for row in rows)
+                yield f"unknown commit that {'happened' if happened else 'did not'}"
+            case "unknown" if call.verb == "enqueue" and call.answered is not None:
+                happened = any(job_id in made and call.spans(made[job_id]) for job_id in call.asked[1])
+                yield f"unknown enqueue that {'happened' if happened else 'did not'}"
 
 
 def _ok(call: Call) -> Iterator[str]:
@@ -179,12 +187,17 @@ def _ok(call: Call) -> Iterator[str]:
                 yield "zombie's write refused"
             elif call.verb == "release":
                 yield "released"
-            elif call.verb == "finish" and call.asked[2] in _OUTCOMES:
-                yield _OUTCOMES[call.asked[2]]
+            elif call.verb == "finish":
+                yield from (_OUTCOMES[asked[2]] for asked in call.asked if asked[2] in _OUTCOMES)
+                if len({asked[2] for asked in call.asked}) > 1:
+                    yield "outcomes of several kinds in one call"
         case "renew" if len(call.answer) < len(call.asked):
             yield "zombie's renewal refused"
-        case "enqueue" | "transaction" if not all(stored.created for stored in call.answer):
-            yield "unique key taken"
+        case "enqueue" | "transaction":
+            if not all(stored.created for stored in call.answer):
+                yield "unique key taken"
+            if call.verb == "enqueue" and call.asked[2]:
+                yield "unknown enqueue repeated"
         case "acquire" if call.answer is None:
             yield "lease refused"
         case "steal" if call.answer:
@@ -195,6 +208,8 @@ def _ok(call: Call) -> Iterator[str]:
             yield "tick lost to another scheduler"
         case "raise_epoch":
             yield "epoch raised"
+        case "abandon_key" if call.answer:
+            yield "key abandoned"
         case "begin_key":
             yield from _key(call.answer)
 

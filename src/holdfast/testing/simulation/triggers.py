@@ -27,7 +27,7 @@ LOGGED = {
     "job": (
         "holdfast_job",
         "INSERT UPDATE",
-        "seq id queue args expires_at unique_key ordering_key concurrency_key concurrency_limit tenant priority interruptions strikes",
+        "seq id queue args expires_at unique_key ordering_key concurrency_key concurrency_limit tenant priority guard interruptions strikes",
     ),
     "queued": ("holdfast_queued", "INSERT UPDATE", "seq rank held attempt suspect token run_at"),
     "running": ("holdfast_running", "INSERT UPDATE", "seq token lease_until worker alone attempt rank stop"),
@@ -36,8 +36,9 @@ LOGGED = {
     "slot": ("holdfast_slot", "INSERT DELETE", "seq key slot"),
     "lease": ("holdfast_lease", "INSERT UPDATE DELETE", "name owner token until"),
     "tick": ("holdfast_tick", "INSERT", "schedule nominal job_id"),
-    "key": ("holdfast_key", "INSERT UPDATE DELETE", "key token until response"),
+    "key": ("holdfast_key", "INSERT UPDATE DELETE", "key token until response fingerprint"),
     "queue": ("holdfast_queue", "INSERT DELETE", "name"),
+    "audit": ("holdfast_audit", "INSERT", "subject action"),
     "row": ("sim_row", "INSERT", "op kind job_id"),
     "register": ("sim_register", "UPDATE", "name token writer"),
 }

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
+from functools import partial
 
 from holdfast.kernel.clock import sleep
 from holdfast.kernel.errors import CommitUnknown
@@ -10,7 +11,7 @@ from holdfast.kernel.randomness import jittered, random
 from holdfast.store.states import Held, State
 from holdfast.testing.simulation.fleet import Life
 from holdfast.testing.simulation.history import REFUSALS
-from holdfast.testing.simulation.plan import KEEP, SCAN
+from holdfast.testing.simulation.plan import GUARDS, KEEP, SCAN
 
 
 async def upkeep(life: Life) -> None:
@@ -24,11 +25,20 @@ async def upkeep(life: Life) -> None:
         if random() < 0.4:
             await _try(life, "expire", life.store.holds.expire)
         if random() < 0.3:
-            await _try(life, "unhold", lambda: life.store.holds.unhold(Held.GUARD))
+            await _unhold(life)
         if random() < 0.1:
             await _try(life, "repair", life.store.holds.repair)
         if random() < 0.05:
             await _try(life, "prune", lambda: life.store.history.prune(keep=KEEP))
+            await _try(life, "prune_keys", life.store.keys.prune)
+
+
+async def _unhold(life: Life) -> None:
+    """All of them, or those of one queue or one guard."""
+    queue = life.fleet.plan.queues[0] if random() < 0.2 else None
+    guard = GUARDS[0] if random() < 0.2 else None
+    unhold = partial(life.store.holds.unhold, Held.GUARD, queue=queue, guard=guard)
+    await _try(life, "unhold", unhold, (queue, guard))
 
 
 async def operate(life: Life) -> None:

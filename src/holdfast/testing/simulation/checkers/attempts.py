@@ -56,7 +56,8 @@ def uncharged(run: Run) -> Iterator[str]:
     """Snooze, release and hold give the attempt back; retry and rescue do not."""
     asked: dict[tuple[str, int], set[str]] = {}
     for call in run.history.of("finish"):
-        asked.setdefault(call.asked[:2], set()).add(call.asked[2])
+        for job_id, token, outcome, _ in call.asked:
+            asked.setdefault((job_id, token), set()).add(outcome)
     for call in run.history.of("release", "hold"):
         for claim in call.asked:
             asked.setdefault(claim, set()).add(call.verb)

@@ -39,6 +39,8 @@ def _stored(run: Run, made: Made, entry: Entry) -> Iterator[str]:
     spec = run.spec(made)
     if spec is None:
         return
+    if spec.at is not None and abs((entry.run_at or 0) - run.plan.epoch - spec.at) > _SAME:
+        yield f"job {entry.id}: due at {run.plan.epoch + spec.at}, stored as {entry.run_at}"
     for name, seconds, stored in (
         ("due", spec.delay, entry.run_at),
         ("to expire", spec.expires, made.expires_at),

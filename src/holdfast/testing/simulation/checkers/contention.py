@@ -1,65 +1,75 @@
-"""Leases by name are exclusive and fence a register; an idempotency key has one effect and one answer."""
+"""Leases by name are exclusive, fence a register, and their holders are told the truth."""
 
 from __future__ import annotations
 
-from collections import Counter, defaultdict
+from collections import defaultdict
 from collections.abc import Iterator
 
-from holdfast.store.records import KeyDone, KeyMismatch
 from holdfast.testing.simulation.checkers.run import Run
+from holdfast.testing.simulation.history import Call
 from holdfast.testing.simulation.ledger import Entry
 
 
-def named_leases(run: Run) -> Iterator[str]:
+def exclusive(run: Run) -> Iterator[str]:
     held: dict[str, Entry] = {}
     newest: dict[str, int] = defaultdict(int)
-    written: dict[str, int] = defaultdict(int)
-    released = {call.asked for call in run.history.of("release_lease")}
-    stolen = bool(run.history.of("steal"))
-    for entry in run.ledger.of("lease", "lease_gone", "register"):
-        before, token = held.get(entry.id), entry.token or 0
+    for entry in run.ledger.of("lease", "lease_gone"):
+        before, token = held.pop(entry.id, None), entry.token or 0
+        if entry.what == "lease_gone":
+            continue
         left = 0.0 if before is None else (before.until or 0.0) - entry.at
-        if entry.what == "register":
-            if token < written[entry.id]:
-                yield f"register {entry.id}: {entry.owner} wrote with {token} after {written[entry.id]}"
-            written[entry.id] = token
-        elif entry.what == "lease_gone":
-            held.pop(entry.id, None)
-            if left > 0 and not stolen and (entry.id, token) not in released:
-                yield f"lease {entry.id}: ended {left:.3f} s early, and nobody asked for it"
-        else:
-            if before is not None and token == before.token and left <= 0:
-                yield f"lease {entry.id}: renewed by {entry.owner} after it had ended"
-            if (before is None or token != before.token) and token <= newest[entry.id]:
-                yield f"lease {entry.id}: given with token {token}, after {newest[entry.id]}"
-            if before is not None and before.owner != entry.owner and left > 0:
-                yield f"lease {entry.id}: given to {entry.owner} {left:.3f} s before {before.owner}'s ended"
-            held[entry.id], newest[entry.id] = entry, token
+        if before is not None and token == before.token and left <= 0:
+            yield f"lease {entry.id}: renewed by {entry.owner} after it had ended"
+        if (before is None or token != before.token) and token <= newest[entry.id]:
+            yield f"lease {entry.id}: given with token {token}, after {newest[entry.id]}"
+        if before is not None and before.owner != entry.owner and left > 0:
+            yield f"lease {entry.id}: given to {entry.owner} {left:.3f} s before {before.owner}'s ended"
+        held[entry.id], newest[entry.id] = entry, token
 
 
-def keys(run: Run) -> Iterator[str]:
-    effects = [(entry.id, str(entry.number)) for entry in run.ledger.of("row") if entry.reason == "keyed"]
-    for key, number in Counter(key for key, _ in effects).items():
-        if number > 1:
-            yield f"key {key}: {number} effects were committed"
-    prints: dict[str, set[str]] = defaultdict(set)
-    begun = run.history.of("begin_key")
-    for call in begun:
-        prints[call.asked[0]].add(call.asked[1])
-    for call in begun:
-        if isinstance(call.answer, KeyDone) and (call.asked[0], call.answer.response) not in effects:
-            yield f"key {call.asked[0]}: answered {call.answer.response}, and no such effect was committed"
-        if isinstance(call.answer, KeyMismatch) and len(prints[call.asked[0]]) < 2:
-            yield f"key {call.asked[0]}: a mismatch, with one fingerprint only"
-    last: dict[str, Entry] = {}
-    for entry in run.ledger.of("key", "key_gone"):
-        before = last.get(entry.id)
-        if before is not None and entry.what == "key" and entry.token != before.token:
-            if (entry.token or 0) < (before.token or 0):
-                yield f"key {entry.id}: token {entry.token} after {before.token}"
-            if before.what == "key" and (before.until or 0) > entry.at:
-                yield f"key {entry.id}: taken {(before.until or 0) - entry.at:.3f} s before its holder's lease ended"
-        last[entry.id] = entry
-    for call in run.history.of("finish_key"):
-        if call.kind == "ok" and call.asked[0] not in dict(effects):
-            yield f"key {call.asked[0]}: its effect was acknowledged and is not there"
+def fencing(run: Run) -> Iterator[str]:
+    """The register never takes an older token than it has."""
+    written: dict[str, int] = defaultdict(int)
+    for entry in run.ledger.of("register"):
+        token = entry.token or 0
+        if token < written[entry.id]:
+            yield f"register {entry.id}: {entry.owner} wrote with {token} after {written[entry.id]}"
+        written[entry.id] = token
+
+
+def asked_for(run: Run) -> Iterator[str]:
+    """A lease is renewed and ended by its holder, or ended by an operator, who leaves an audit row."""
+    renewals, ends = run.history.of("renew_lease"), run.history.of("release_lease")
+    steals, audited = run.history.of("steal"), run.ledger.of("audit")
+    held: dict[str, Entry] = {}
+    for entry in run.ledger.of("lease", "lease_gone"):
+        before = held.pop(entry.id, None)
+        if entry.what == "lease":
+            held[entry.id] = entry
+            if before is not None and before.token == entry.token and not _asked(renewals, entry):
+                yield f"lease {entry.id}: renewed by {entry.process}, which does not hold {entry.token}"
+        elif not _asked(ends, entry):
+            if not any(call.asked == entry.id and call.spans(entry) for call in steals):
+                yield f"lease {entry.id}: ended at {entry.moment:.3f} s, and nobody asked for it"
+            elif not any(
+                (row.id, row.process, row.step) == (f"lease:{entry.id}", entry.process, entry.step)
+                for row in audited
+            ):
+                yield f"lease {entry.id}: stolen at {entry.moment:.3f} s without an audit row"
+
+
+def _asked(calls: list[Call], entry: Entry) -> bool:
+    return any(call.asked == (entry.id, entry.token) and call.spans(entry) for call in calls)
+
+
+def told(run: Run) -> Iterator[str]:
+    """Who is told that it holds a lease, renewed it or ended it, did."""
+    given = {(entry.id, entry.token, entry.until) for entry in run.ledger.of("lease")}
+    gone = {(entry.id, entry.token) for entry in run.ledger.of("lease_gone")}
+    for call in run.history.of("acquire", "renew_lease", "get_lease"):
+        lease = call.answer
+        if call.kind == "ok" and lease is not None and (lease.name, lease.token, lease.until) not in given:
+            yield f"lease {lease.name}: {call.process} was told by {call.verb} that it holds {lease.token}; it does not"
+    for call in run.history.of("release_lease"):
+        if call.kind == "ok" and call.answer and call.asked not in gone:
+            yield f"lease {call.asked[0]}: {call.process} was told that it was released; it was not"

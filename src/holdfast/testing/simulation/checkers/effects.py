@@ -18,7 +18,7 @@ def with_the_finish(run: Run) -> Iterator[str]:
         if (job_id, token) not in over:
             yield f"job {job_id}: its rows are committed without its success under token {token}"
     for call in run.history.of("finish"):
-        job_id, token, outcome = call.asked
+        job_id, token, outcome, _ = call.asked[0]
         if outcome != "effect":
             continue
         if call.kind == "ok" and (job_id, token) not in rows:

@@ -96,6 +96,20 @@ def unique(run: Run) -> Iterator[str]:
                     yield f"op {call.asked[0]} was referred to {stored.id}, which was over before it asked"
 
 
+def twins(run: Run) -> Iterator[str]:
+    """Created means that this very id is stored; not created, that another with the unique key is."""
+    for call in run.history.of("enqueue", "transaction"):
+        if call.kind != "ok":
+            continue
+        op, ids, _ = call.asked
+        for job_id, spec, stored in zip(ids, run.specs[op], call.answer, strict=True):
+            made, told = run.ledger.made.get(job_id), run.ledger.made.get(stored.id)
+            if stored.created != (stored.id == job_id) or stored.created != (made is not None):
+                yield f"op {op}: told {stored} for {job_id}, which is {'' if made else 'not '}stored"
+            if told is not None and told.unique != spec.unique:
+                yield f"op {op}: referred to {stored.id}, whose unique key is {told.unique!r}, not {spec.unique!r}"
+
+
 def _by_op(run: Run, verb: str) -> dict[int, list[Call]]:
     found: dict[int, list[Call]] = defaultdict(list)
     for call in run.history.of(verb):

@@ -73,11 +73,11 @@ def truthful(run: Run) -> Iterator[str]:
             continue
         if call.kind == "fail":
             for claim in _claims(call):
-                if any(_during(entry, call) for entry in left.get(claim, [])):
+                if any(call.spans(entry) for entry in left.get(claim, [])):
                     yield f"job {claim[0]}: {call.process} was told {call.answer} by {call.verb}; it was written"
             continue
         for (job_id, token), ok in zip(_claims(call), call.answer, strict=True):
-            own = [entry for entry in left.get((job_id, token), []) if _during(entry, call)]
+            own = [entry for entry in left.get((job_id, token), []) if call.spans(entry)]
             if ok:
                 accepted[job_id, token] += 1
                 if not left.get((job_id, token)):
@@ -97,13 +97,16 @@ def truthful(run: Run) -> Iterator[str]:
 
 def _renewals(run: Run) -> Iterator[str]:
     held = {
-        (entry.id, entry.token, entry.until) for entry in run.ledger.of("moved") if entry.state == "running"
+        (entry.id, entry.token, entry.until, entry.reason)
+        for entry in run.ledger.of("moved")
+        if entry.state == "running"
     }
     for call in run.history.of("renew"):
         if call.kind == "ok":
             for renewal in call.answer:
-                if (renewal.job_id, renewal.token, renewal.lease_until) not in held:
-                    yield f"job {renewal.job_id}: {call.process} was told that it was renewed; it was not"
+                told = (renewal.job_id, renewal.token, renewal.lease_until, renewal.cancel)
+                if told not in held:
+                    yield f"job {renewal.job_id}: {call.process} was told {told} by renew; nothing such is stored"
 
 
 def rescued_soon(run: Run) -> Iterator[str]:
@@ -182,9 +185,4 @@ def _current(run: Run) -> dict[tuple[str, int], list[int]]:
 
 
 def _claims(call: Call) -> list[tuple[str, int]]:
-    return [call.asked[:2]] if call.verb == "finish" else call.asked
-
-
-def _during(entry: Entry, call: Call) -> bool:
-    assert call.answered is not None
-    return entry.process == call.process and call.invoked.step <= entry.step <= call.answered.step
+    return [asked[:2] for asked in call.asked]

@@ -48,6 +48,31 @@ def _needs_slot(entry: Entry) -> bool:
     return entry.state == "running" or (entry.state == "queued" and entry.held is None)
 
 
+def windows(run: Run) -> Iterator[str]:
+    """Promotion makes no more jobs of a tenant ready than its window has room; a claim fills up what it took."""
+    ready: dict[tuple[str, str | None], set[str]] = defaultdict(set)
+    promotions = run.history.of("promote")
+    others = [call for call in run.history.calls if call.verb in _MAKE_READY]
+    for entry in run.ledger.entries:
+        made = run.ledger.made.get(entry.id)
+        if made is None or made.tenant is None or entry.what not in ("enqueued", "moved", "over"):
+            continue
+        now = ready[made.queue, made.tenant]
+        if entry.state != "queued" or entry.held is not None:
+            now.discard(entry.id)
+            continue
+        now.add(entry.id)
+        by_promotion = any(call.spans(entry) for call in promotions)
+        if len(now) > run.plan.window and by_promotion and not any(call.spans(entry) for call in others):
+            yield f"tenant {made.tenant} has {len(now)} ready jobs at {entry.moment:.3f} s; its window is {run.plan.window}"
+
+
+_MAKE_READY = frozenset({
+    "claim", "claim_suspect", "finish", "release", "hold", "cancel", "rescue", "rescue_worker", "expire", "repair",
+    "resolve",
+})  # fmt: skip
+
+
 def claimed_in_order(run: Run) -> Iterator[str]:
     """A claim takes the highest priority first, then the lowest rank."""
     ready: dict[str, tuple[int, int]] = {}  # what could be claimed

@@ -7,10 +7,13 @@ from collections.abc import Iterator
 from holdfast.testing.simulation.checkers.run import Run
 from holdfast.testing.simulation.ledger import Made
 
-READY_BOUND = 90.0  # seconds after the heal within which a ready job must start
+READY_BOUND = 75.0  # seconds after the heal within which a ready job must start
 MAILBOX_BOUND = 100
 FILE_BOUND = 16 * 2**20
 WAITING_BOUND = 4  # max_waiting of the bounded task
+HEALING = (
+    12.0  # seconds after the heal by which everyone is served: two transactions may still hold the write lock
+)
 
 
 def ends(run: Run) -> Iterator[str]:
@@ -32,6 +35,15 @@ def starts_soon(run: Run) -> Iterator[str]:
             waited = entry.moment - since.pop(entry.id)
             if entry.claimed and waited > READY_BOUND:
                 yield f"job {entry.id} was ready for {waited:.1f} s after the heal"
+
+
+def available(run: Run) -> Iterator[str]:
+    """Long after the heal nobody is told that the store cannot be reached, is full, or that nobody knows."""
+    for call in run.history.calls:
+        if call.answered is None or call.answered.moment < run.healed + HEALING:
+            continue
+        if call.kind == "unknown" or call.answer in ("StoreUnavailable", "StoreFull"):
+            yield f"{call.verb} of {call.process} failed {call.answered.moment - run.healed:.1f} s after the heal"
 
 
 def bounded(run: Run) -> Iterator[str]:

@@ -1,0 +1,133 @@
+"""Bugs in who may run a job, and until when."""
+# ruff: noqa: ARG001  a planted function takes what the true one takes
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from contextlib import ExitStack
+from functools import partial
+from typing import Any
+
+from holdfast.kernel.errors import CommitUnknown
+from holdfast.kernel.world import current
+from holdfast.store.records import Claim, Finish, Renewal
+from holdfast.store.sqlite import claims, finishes, rescues
+from holdfast.store.sqlite.connection import Db
+from holdfast.store.sqlite.transaction import SqliteTx
+from holdfast.testing.simulation import worker
+from holdfast.testing.simulation.mutants.planting import beside, mutant, replace, rewrite
+
+
+@mutant("no fence")
+def _no_fence(stack: ExitStack) -> None:
+    """finish does not look at the token"""
+    rewrite(
+        stack,
+        (" AND r.token = g.value ->> 1", ""),
+        (" AND r.token = ?", " AND ? IS NOT NULL"),
+        ("WHERE seq = ? AND token = ?", "WHERE seq = ? AND ? IS NOT NULL"),
+        only="holdfast_running",
+    )
+
+
+@mutant("workers do not renew")
+def _workers_do_not_renew(stack: ExitStack) -> None:
+    """a worker trusts its first lease for ever"""
+
+    async def nothing(self: worker.Worker, holdings: list[worker.Holding]) -> None:
+        for holding in holdings:
+            holding.until += 1000
+
+    replace(stack, worker.Worker, "_renew", nothing)
+
+
+@mutant("renew does nothing")
+def _renew_does_nothing(stack: ExitStack) -> None:
+    """renew answers yes and writes nothing"""
+
+    def renew(db: Db, claims: Sequence[Claim], *, lease: float) -> list[Renewal]:
+        return [Renewal(claim.job_id, claim.token, db.now + lease, None) for claim in claims]
+
+    replace(stack, claims, "renew", renew)
+
+
+@mutant("renew after the end")
+def _renew_after_the_end(stack: ExitStack) -> None:
+    """renew brings back a lease that has ended"""
+    rewrite(stack, ("AND token = ? AND lease_until > ?", "AND token = ? AND ? IS NOT NULL"))
+
+
+@mutant("early steal")
+def _early_steal(stack: ExitStack) -> None:
+    """rescue does not wait for the lease's end"""
+    rewrite(stack, ("r.lease_until <= ?", "r.lease_until - 3 <= ?"))
+
+
+@mutant("no rescue")
+def _no_rescue(stack: ExitStack) -> None:
+    """rescue finds nothing"""
+    rewrite(stack, ("r.lease_until <= ?", "r.lease_until <= ? - 100000"))
+
+
+@mutant("finish ignores tx")
+def _finish_ignores_tx(stack: ExitStack) -> None:
+    """a job succeeds before the rows of its transaction commit"""
+    original = claims.Claims.finish
+
+    async def finish(self: claims.Claims, ends: Any, *, tx: Any = None) -> list[bool]:
+        if isinstance(tx, SqliteTx):
+            return await tx.run(beside(partial(finishes.finish, finishes=tuple(ends))))
+        return await original(self, ends)
+
+    replace(stack, claims.Claims, "finish", finish)
+
+
+@mutant("unknown is taken for refused")
+def _unknown_is_taken_for_refused(stack: ExitStack) -> None:
+    """a finish whose commit did not happen is answered as a lost claim"""
+
+    async def settle_only(self: claims.Claims, ends: Any, lost: CommitUnknown) -> list[bool]:
+        return [await self.settle(item.claim.job_id, item.claim.token) for item in ends]
+
+    replace(stack, claims.Claims, "_finish_again", settle_only)
+
+
+@mutant("snooze is charged")
+def _snooze_is_charged(stack: ExitStack) -> None:
+    """a deferral costs an attempt"""
+    original = finishes.put_back
+
+    def put_back(db: Db, claim: Claim, **options: Any) -> bool:
+        return original(db, claim, **(options | {"uncharge": 0}))
+
+    replace(stack, finishes, "put_back", put_back)
+
+
+@mutant("strikes are not counted")
+def _strikes_are_not_counted(stack: ExitStack) -> None:
+    """a job that kills its worker runs for ever"""
+    rewrite(stack, ("strikes = ?", "strikes = 0 * ?"))
+    replace(stack, rescues, "STRIKES_LIMIT", 1000)
+
+
+@mutant("the client's clock")
+def _the_clients_clock(stack: ExitStack) -> None:
+    """times are read from the wall clock of whoever asks"""
+    original = Db.begin
+
+    def begin(db: Db, mode: str) -> None:
+        original(db, mode)
+        db.now = current().now()
+
+    replace(stack, Db, "begin", begin)
+
+
+@mutant("only the first of a batch")
+def _only_the_first_of_a_batch(stack: ExitStack) -> None:
+    """of several finishes in one call the first is written, and all are acknowledged"""
+    original = finishes.finish
+
+    def finish(db: Db, finishes: Sequence[Finish]) -> list[bool]:
+        return original(db, finishes[:1]) * len(finishes)
+
+    replace(stack, claims, "finish", finish)

@@ -1,0 +1,89 @@
+"""Bugs in what a queued job waits for, and in who is next."""
+# ruff: noqa: ARG001, ARG005  a planted function takes what the true one takes
+
+from __future__ import annotations
+
+from contextlib import ExitStack
+from unittest.mock import patch
+
+from holdfast.store import ladder
+from holdfast.store.ladder import Waiting
+from holdfast.store.sqlite import finishes, holds, jobs, moves, rescues
+from holdfast.store.sqlite.connection import Db
+from holdfast.testing.simulation.mutants.planting import mutant, replace, rewrite, unkeyed
+
+
+@mutant("no turn", unkeyed("holdfast_turn", "key TEXT, seq INTEGER"))
+def _no_turn(stack: ExitStack) -> None:
+    """neither the index nor promotion looks whether another job has the turn"""
+    replace(stack, ladder, "_take_turn", lambda job, facts: job.ordered is not None)
+
+
+@mutant("no slot", unkeyed("holdfast_slot", "key TEXT, slot INTEGER, seq INTEGER"))
+def _no_slot(stack: ExitStack) -> None:
+    """neither the index nor promotion looks whether a slot is taken"""
+    replace(stack, ladder, "_take_slot", lambda job, facts: None if job.concurrency is None else 1)
+
+
+@mutant("no turn check")
+def _no_turn_check(stack: ExitStack) -> None:
+    """promotion gives out turns that are taken; the index is still there"""
+    replace(stack, ladder, "_take_turn", lambda job, facts: job.ordered is not None)
+
+
+@mutant("no slot check")
+def _no_slot_check(stack: ExitStack) -> None:
+    """promotion gives out slots that are taken; the index is still there"""
+    replace(stack, ladder, "_take_slot", lambda job, facts: None if job.concurrency is None else 1)
+
+
+@mutant("turn out of order")
+def _turn_out_of_order(stack: ExitStack) -> None:
+    """a newcomer takes a free turn before those that wait for it"""
+    replace(stack, moves, "_turn_taken", _turn_taken_only)
+    replace(stack, moves, "_next_in_order", lambda *_: {})
+
+
+def _turn_taken_only(db: Db, key: str, *, behind: bool) -> bool:
+    return bool(db.value("SELECT 1 FROM holdfast_turn WHERE key = ?", key))
+
+
+@mutant("an expired job keeps its keys")
+def _expired_keeps_its_keys(stack: ExitStack) -> None:
+    """a job that is over still holds its unique key and its slot"""
+    original = moves.end_queued
+
+    def end_queued(db: Db, seq: int, reason: str) -> moves.Freed:
+        with patch.object(moves, "let_go", lambda db, seq: moves.Freed(None, None)):
+            return original(db, seq, reason)
+
+    replace(stack, holds, "end_queued", end_queued)
+
+
+@mutant("nothing is passed on")
+def _nothing_is_passed_on(stack: ExitStack) -> None:
+    """whoever frees a turn or a slot promotes nobody, and repair does not either"""
+    for place in (moves, finishes, rescues, jobs, holds):
+        replace(stack, place, "pass_on", lambda *_, **__: 0)
+
+
+@mutant("no window")
+def _no_window(stack: ExitStack) -> None:
+    """promotion does not look how many jobs of a tenant are ready"""
+    replace(stack, ladder, "_take_room", lambda job, facts, window: True)
+
+
+@mutant("an unhold for one guard frees all")
+def _unhold_frees_all(stack: ExitStack) -> None:
+    """unhold does not look whose jobs it was asked to let go of"""
+    rewrite(stack, ("j.guard = ?", "? IS NOT NULL"))
+
+
+@mutant("promotion lets go of the held")
+def _promotion_lets_go(stack: ExitStack) -> None:
+    """a job that a guard holds is made ready with those that have arrived"""
+
+    def look(db: Db, sql: str, **params: object) -> dict[str, Waiting]:
+        return moves.look(db, sql.replace("q.held = 'arrived'", "q.held IN ('arrived', 'guard')"), **params)
+
+    replace(stack, holds, "look", look)
