@@ -20,7 +20,8 @@ _EMPTY = f"""
     SELECT pg_terminate_backend(pid) FROM pg_stat_activity
         WHERE datname = current_database() AND pid <> pg_backend_pid();
     DELETE FROM holdfast.job; DELETE FROM holdfast.history; DELETE FROM holdfast.queue; DELETE FROM holdfast.lease;
-    DELETE FROM holdfast.tick; DELETE FROM holdfast.key; TRUNCATE holdfast.audit;
+    DELETE FROM holdfast.tick; DELETE FROM holdfast.key;
+    SET session_replication_role = replica; DELETE FROM holdfast.audit; RESET session_replication_role;
     DELETE FROM holdfast.migration WHERE number > {_NEWEST};
     DO $$ DECLARE name text; BEGIN
         FOR name IN SELECT c.relname FROM pg_inherits i JOIN pg_class c ON c.oid = i.inhrelid

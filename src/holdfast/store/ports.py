@@ -146,10 +146,16 @@ class Leases(Protocol):
     async def steal(self, name: str, *, actor: str, reason: str) -> bool:
         """End someone's lease by an operator's word; leaves an audit row."""
 
+    async def prune(self, *, limit: int = 1000) -> int:
+        """Forget leases that have ended."""
+
 
 class Schedules(Protocol):
     async def tick(self, schedule: str, nominal: float, job: NewJob) -> Enqueued | None:
-        """Enqueue the job of one nominal time. None: it was enqueued before, by whomever."""
+        """Enqueue the job of one nominal time. None: it, or a later one, was enqueued before, by whomever.
+
+        So the times of a schedule are ticked in order, and one that was passed over stays so.
+        """
 
     async def last(self, schedule: str) -> Tick | None: ...
 

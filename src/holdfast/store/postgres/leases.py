@@ -6,7 +6,7 @@ from functools import partial
 
 from holdfast.kernel.names import check_name
 from holdfast.kernel.show import storable
-from holdfast.store.checks import check_lease, check_reason
+from holdfast.store.checks import check_lease, check_limit, check_reason
 from holdfast.store.postgres.subject import Subject
 from holdfast.store.records import Lease
 from holdfast.store.statements import Procedure, Statement
@@ -62,6 +62,18 @@ INSERT INTO holdfast.audit (actor, action, subject, before, after)
 SELECT $2::text, 'lease.stolen', 'lease:' || name, owner, $3::text FROM stolen RETURNING seq"""
 
 
+def prune(limit: int) -> Procedure[int]:
+    rows = yield Statement(_PRUNE, (limit,))
+    return len(rows)
+
+
+# Whoever holds a row's lock is taking that lease right now.
+_PRUNE = """
+DELETE FROM holdfast.lease WHERE name = ANY(ARRAY(
+    SELECT name FROM holdfast.lease WHERE until <= holdfast.now() ORDER BY name LIMIT $1 FOR UPDATE SKIP LOCKED))
+RETURNING name"""
+
+
 class Leases(Subject):
     async def acquire(self, name: str, *, owner: str, ttl: float) -> Lease | None:
         check_name("lease", name)
@@ -86,3 +98,7 @@ class Leases(Subject):
         check_name("actor", actor)
         check_reason(reason)
         return await self._database.write(partial(steal, name, actor=actor, reason=reason))
+
+    async def prune(self, *, limit: int = 1000) -> int:
+        check_limit(limit)
+        return await self._database.write(partial(prune, limit), repeatable=True)

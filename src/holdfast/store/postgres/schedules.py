@@ -21,18 +21,19 @@ def tick(schedule: str, nominal: float, job: NewJob, *, again: bool = False) -> 
         return (yield from _ours(schedule, nominal, job)) if again else None
     [enqueued] = yield from enqueue([job], again=again)
     if enqueued.id != job.id:
-        sql = "UPDATE holdfast.tick SET job_id = $3::uuid WHERE schedule = $1::text AND nominal = to_timestamp($2::float8)"
-        yield Statement(sql, (schedule, float(nominal), enqueued.id))
+        sql = "UPDATE holdfast.tick SET job_id = $2::uuid WHERE schedule = $1::text"
+        yield Statement(sql, (schedule, enqueued.id))
     return enqueued
 
 
 _TICK = """
 INSERT INTO holdfast.tick (schedule, nominal, job_id) VALUES ($1::text, to_timestamp($2::float8), $3::uuid)
-ON CONFLICT DO NOTHING RETURNING job_id"""
+ON CONFLICT (schedule) DO UPDATE SET nominal = excluded.nominal, job_id = excluded.job_id, at = holdfast.now()
+WHERE tick.nominal < excluded.nominal RETURNING job_id"""
 
 
 def _ours(schedule: str, nominal: float, job: NewJob) -> Procedure[Enqueued | None]:
-    """After a lost answer: the row that is there may be of our own first try."""
+    """After a lost answer: the row that is there may be of our own first try, if nobody has gone on since."""
     sql = """SELECT 1 FROM holdfast.tick
         WHERE schedule = $1::text AND nominal = to_timestamp($2::float8) AND job_id = $3::uuid"""
     rows = yield Statement(sql, (schedule, float(nominal), job.id))
@@ -41,7 +42,7 @@ def _ours(schedule: str, nominal: float, job: NewJob) -> Procedure[Enqueued | No
 
 def last(schedule: str) -> Procedure[Tick | None]:
     sql = """SELECT schedule, date_part('epoch', nominal), job_id::text, date_part('epoch', at) FROM holdfast.tick
-        WHERE schedule = $1::text ORDER BY tick.nominal DESC LIMIT 1"""
+        WHERE schedule = $1::text"""
     rows = yield Statement(sql, (schedule,))
     return Tick(*rows[0]) if rows else None
 

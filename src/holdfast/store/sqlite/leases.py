@@ -6,7 +6,7 @@ from functools import partial
 
 from holdfast.kernel.names import check_name
 from holdfast.kernel.show import storable
-from holdfast.store.checks import check_held_lease, check_lease, check_reason
+from holdfast.store.checks import check_held_lease, check_lease, check_limit, check_reason
 from holdfast.store.records import AuditEntry, Lease
 from holdfast.store.sqlite import audit
 from holdfast.store.sqlite.connection import Db
@@ -54,6 +54,13 @@ def steal(db: Db, name: str, *, actor: str, reason: str) -> bool:
     return True
 
 
+def prune(db: Db, *, limit: int) -> int:
+    sql = (
+        "DELETE FROM holdfast_lease WHERE name IN (SELECT name FROM holdfast_lease WHERE until <= ? LIMIT ?)"
+    )
+    return db.run(sql, db.now, limit)
+
+
 class Leases(Subject):
     async def acquire(self, name: str, *, owner: str, ttl: float) -> Lease | None:
         check_name("lease", name)
@@ -80,3 +87,7 @@ class Leases(Subject):
         check_reason(reason)
         reason = storable(reason)
         return await self._file.write(partial(steal, name=name, actor=actor, reason=reason))
+
+    async def prune(self, *, limit: int = 1000) -> int:
+        check_limit(limit)
+        return await self._file.write(partial(prune, limit=limit))

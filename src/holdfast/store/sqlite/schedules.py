@@ -14,18 +14,17 @@ from holdfast.store.sqlite.subject import Subject
 
 def tick(db: Db, schedule: str, nominal: float, job: NewJob) -> Enqueued | None:
     """The job first: a refusal must leave no tick behind."""
-    if db.value("SELECT 1 FROM holdfast_tick WHERE schedule = ? AND nominal = ?", schedule, nominal):
+    if db.value("SELECT 1 FROM holdfast_tick WHERE schedule = ? AND nominal >= ?", schedule, nominal):
         return None
     [enqueued] = enqueue(db, [job])
-    sql = "INSERT INTO holdfast_tick (schedule, nominal, job_id, at) VALUES (?, ?, ?, ?)"
+    sql = """INSERT INTO holdfast_tick (schedule, nominal, job_id, at) VALUES (?, ?, ?, ?)
+        ON CONFLICT DO UPDATE SET nominal = excluded.nominal, job_id = excluded.job_id, at = excluded.at"""
     db.run(sql, schedule, nominal, enqueued.id, db.now)
     return enqueued
 
 
 def last(db: Db, schedule: str) -> Tick | None:
-    sql = """SELECT schedule, nominal, job_id, at FROM holdfast_tick
-        WHERE schedule = ? ORDER BY nominal DESC LIMIT 1"""
-    row = db.row(sql, schedule)
+    row = db.row("SELECT schedule, nominal, job_id, at FROM holdfast_tick WHERE schedule = ?", schedule)
     return None if row is None else Tick(*row)
 
 

@@ -44,7 +44,7 @@ class Coordination:
     def __init__(self, now: float) -> None:
         self.now = now
         self.leases: dict[str, Lease] = {}
-        self.ticks: dict[tuple[str, float], Tick] = {}
+        self.ticks: dict[str, Tick] = {}
         self.keys: dict[tuple[KeyScope, str], Key] = {}
         self.stolen = 0
         self._token = count(1)
@@ -82,14 +82,16 @@ class Coordination:
         return True
 
     def tick(self, schedule: str, nominal: float, job: NewJob) -> Enqueued | None:
-        if (schedule, nominal) in self.ticks:
+        if (last := self.ticks.get(schedule)) is not None and nominal <= last.nominal:
             return None
-        self.ticks[schedule, nominal] = Tick(schedule, nominal, job.id, self.now)
+        self.ticks[schedule] = Tick(schedule, nominal, job.id, self.now)
         return Enqueued(job.id, created=True)
 
-    def last(self, schedule: str) -> Tick | None:
-        ticks = [tick for (name, _), tick in self.ticks.items() if name == schedule]
-        return max(ticks, key=lambda tick: tick.nominal, default=None)
+    def prune_leases(self) -> int:
+        ended = [name for name in self.leases if self.held(name) is None]
+        for name in ended:
+            del self.leases[name]
+        return len(ended)
 
     def begin(
         self, scope: KeyScope, key: str, fingerprint: str, lease: float
@@ -176,6 +178,10 @@ class CoordinationMachine(StoreMachine):
     def steal(self, name: str) -> None:
         same(self.do(self.store.leases.steal(name, actor="ada", reason="why")), self.model.steal(name))
 
+    @rule()
+    def prune_leases(self) -> None:
+        same(self.do(self.store.leases.prune()), self.model.prune_leases())
+
     @rule(schedule=names, nominal=st.sampled_from([10.0, 20.5, 30.25]))
     def tick(self, schedule: str, nominal: float) -> None:
         job = a_job()
@@ -227,7 +233,7 @@ class CoordinationMachine(StoreMachine):
     def the_store_is_as_the_model(self) -> None:
         for name in ("n1", "n2"):
             same(_bare(self.do(self.store.leases.get(name))), _bare(self.model.held(name)))
-            same(self.do(self.store.schedules.last(name)), self.model.last(name))
+            same(self.do(self.store.schedules.last(name)), self.model.ticks.get(name))
         same(sum(each.number for each in self.do(self.store.jobs.count())), self.jobs)
         rows: list[AuditEntry] = self.do(self.store.audit.find(limit=1000))
         same(len(rows), self.model.stolen)

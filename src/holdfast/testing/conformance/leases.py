@@ -100,3 +100,13 @@ class LeasesConformance(Conformance):
         await self.advance(store, 30)
         assert not await store.leases.steal("leader", actor="ada", reason="too late")
         assert await store.audit.find() == []
+
+    async def test_prune_forgets_what_has_ended(self, store: Store) -> None:
+        for name in ("one", "two", "three"):
+            await acquire(store, name=name)
+        await self.advance(store, 30)
+        held = await acquire(store, name="three")
+        assert await store.leases.prune(limit=1) == 1
+        assert await store.leases.prune() == 1
+        assert await store.leases.prune() == 0
+        assert await store.leases.get("three") == held

@@ -214,7 +214,7 @@ class Ledger:
                 self._add(where, "lease", row[0], owner=row[1], token=row[2], until=row[3])
             case "lease DELETE":
                 self._add(where, "lease_gone", row[0], owner=row[1], token=row[2], until=row[3])
-            case "tick INSERT":
+            case "tick INSERT" | "tick UPDATE":
                 self._add(where, "tick", row[2], reason=row[0], run_at=row[1])
             case "key INSERT" | "key UPDATE":
                 self._add(where, "key", row[0], token=row[1], until=row[2], reason=row[3], fingerprint=row[4])

@@ -35,7 +35,7 @@ LOGGED = {
     "over": ("holdfast_over", "INSERT DELETE", "seq state token attempt reason"),
     "slot": ("holdfast_slot", "INSERT DELETE", "seq key slot"),
     "lease": ("holdfast_lease", "INSERT UPDATE DELETE", "name owner token until"),
-    "tick": ("holdfast_tick", "INSERT", "schedule nominal job_id"),
+    "tick": ("holdfast_tick", "INSERT UPDATE", "schedule nominal job_id"),
     "key": ("holdfast_key", "INSERT UPDATE DELETE", "key token until response fingerprint"),
     "queue": ("holdfast_queue", "INSERT DELETE", "name"),
     "audit": ("holdfast_audit", "INSERT", "subject action"),

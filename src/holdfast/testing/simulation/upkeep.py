@@ -31,6 +31,7 @@ async def upkeep(life: Life) -> None:
         if random() < 0.05:
             await _try(life, "prune", lambda: life.store.history.prune(keep=KEEP))
             await _try(life, "prune_keys", life.store.keys.prune)
+            await _try(life, "prune_leases", life.store.leases.prune)
 
 
 async def _unhold(life: Life) -> None:

@@ -7,13 +7,12 @@ CREATE TABLE holdfast.lease (
     until timestamptz NOT NULL
 );
 
--- The primary key is the promise: one job for each schedule and nominal time.
+-- The newest nominal time of each schedule and its job. Nominal times only grow: one job for each.
 CREATE TABLE holdfast.tick (
-    schedule text        NOT NULL,
+    schedule text        NOT NULL PRIMARY KEY,
     nominal  timestamptz NOT NULL,
     job_id   uuid        NOT NULL,
-    at       timestamptz NOT NULL DEFAULT holdfast.now(),
-    PRIMARY KEY (schedule, nominal)
+    at       timestamptz NOT NULL DEFAULT holdfast.now()
 );
 
 CREATE TABLE holdfast.key (
@@ -45,5 +44,5 @@ CREATE FUNCTION holdfast.audit_stays() RETURNS trigger LANGUAGE plpgsql AS $$
 BEGIN
     RAISE EXCEPTION 'audit rows are never changed or deleted';
 END $$;
-CREATE TRIGGER audit_stays BEFORE UPDATE OR DELETE ON holdfast.audit
-    FOR EACH ROW EXECUTE FUNCTION holdfast.audit_stays();
+CREATE TRIGGER audit_stays BEFORE UPDATE OR DELETE OR TRUNCATE ON holdfast.audit
+    FOR EACH STATEMENT EXECUTE FUNCTION holdfast.audit_stays();

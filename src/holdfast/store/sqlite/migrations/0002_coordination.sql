@@ -7,13 +7,12 @@ CREATE TABLE holdfast_lease (
     until REAL    NOT NULL
 ) WITHOUT ROWID;
 
--- The primary key is the promise: one job for each schedule and nominal time.
+-- The newest nominal time of each schedule and its job. Nominal times only grow: one job for each.
 CREATE TABLE holdfast_tick (
-    schedule TEXT NOT NULL,
+    schedule TEXT PRIMARY KEY,
     nominal  REAL NOT NULL,
     job_id   TEXT NOT NULL,
-    at       REAL NOT NULL,
-    PRIMARY KEY (schedule, nominal)
+    at       REAL NOT NULL
 ) WITHOUT ROWID;
 
 CREATE TABLE holdfast_key (

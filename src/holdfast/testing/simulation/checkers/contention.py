@@ -40,6 +40,7 @@ def fencing(run: Run) -> Iterator[str]:
 def asked_for(run: Run) -> Iterator[str]:
     """A lease is renewed and ended by its holder, or ended by an operator, who leaves an audit row."""
     renewals, ends = run.history.of("renew_lease"), run.history.of("release_lease")
+    prunes = run.history.of("prune_leases")
     steals, audited = run.history.of("steal"), run.ledger.of("audit")
     held: dict[str, Entry] = {}
     for entry in run.ledger.of("lease", "lease_gone"):
@@ -48,7 +49,9 @@ def asked_for(run: Run) -> Iterator[str]:
             held[entry.id] = entry
             if before is not None and before.token == entry.token and not _asked(renewals, entry):
                 yield f"lease {entry.id}: renewed by {entry.process}, which does not hold {entry.token}"
-        elif not _asked(ends, entry):
+        elif not _asked(ends, entry) and not (
+            (entry.until or 0.0) <= entry.at and any(call.spans(entry) for call in prunes)
+        ):
             if not any(call.asked == entry.id and call.spans(entry) for call in steals):
                 yield f"lease {entry.id}: ended at {entry.moment:.3f} s, and nobody asked for it"
             elif not any(
