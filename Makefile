@@ -8,6 +8,8 @@ ARGS ?=
 PYTHON ?=
 run := .venv/bin/python
 ready := .venv/.ready
+# A .venv whose interpreter is gone is made again.
+$(shell $(run) -c '' >/dev/null 2>&1 || rm -f $(ready))
 
 .PHONY: help demo test check sim sim-mutants bench format lock
 
@@ -47,9 +49,9 @@ lock: ## Resolve the dependencies again into requirements/dev.txt (ARGS=--upgrad
 	  --custom-compile-command "make lock" --no-annotate --no-emit-index-url --no-emit-find-links \
 	  --extra all --extra testing --group dev --output-file requirements/dev.txt $(ARGS)
 
-# The stamp is as new as what it was made from. The first Python that is new enough is used; none is downloaded.
+# The stamp is as new as what it was made from. Without PYTHON the first that is new enough is used; none is downloaded.
 $(ready): requirements/dev.txt pyproject.toml tools/set_up.py
-	@for python in $(PYTHON) python3 python3.13 python3.12 python3.11 python; do \
+	@for python in $(or $(PYTHON),python3 python3.13 python3.12 python3.11 python); do \
 	  if "$$python" -c 'import sys; sys.exit(sys.version_info < (3, 11))' >/dev/null 2>&1; then \
 	    exec "$$python" tools/set_up.py; \
 	  fi; \

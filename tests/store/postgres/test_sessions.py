@@ -40,7 +40,8 @@ async def test_what_a_caller_sets_ends_with_its_transaction(single, fails):
             [(pid,)] = await tx.fetch("SELECT pg_backend_pid()")
             await tx.execute("SET synchronous_commit = off")
             await tx.execute("SET search_path = nowhere")
-            await tx.execute("SET statement_timeout = '59min'; SET ROLE pg_monitor")
+            await tx.execute("SET statement_timeout = '59min'")
+            await tx.execute("SET ROLE pg_monitor")
             await tx.execute("SELECT pg_advisory_lock(7)")
             await tx.execute("CREATE TEMP TABLE mine (n int)")
             if fails:

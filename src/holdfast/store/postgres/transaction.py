@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Generator
+from contextlib import contextmanager
 from types import TracebackType
 from typing import Any, Protocol, Self, TypeVar
 
@@ -11,7 +13,7 @@ from holdfast.kernel.crashpoints import crashpoint
 from holdfast.kernel.errors import TransactionEnded, UsageError
 from holdfast.store.postgres.connection import FREE_PLANNING, Database, commit, drive
 from holdfast.store.postgres.failures import FAILURES, is_lost, is_unsent, translate
-from holdfast.store.statements import Procedure
+from holdfast.store.statements import ONE_AT_A_TIME, Procedure, may_be_several
 
 T = TypeVar("T")
 
@@ -76,7 +78,8 @@ class PostgresTx:
         """Run one statement with `$1`, `$2` …; returns how many rows it changed."""
         self._enter()
         try:
-            status: str = await self._connection.execute(sql, *params)
+            with _one_statement():
+                status = await self._run_one(sql, params)
         except FAILURES as error:
             raise self._failed(error) from error
         finally:
@@ -84,10 +87,20 @@ class PostgresTx:
         number = status.rpartition(" ")[2]
         return int(number) if number.isdigit() else 0
 
+    async def _run_one(self, sql: str, params: tuple[Any, ...]) -> str:
+        """A prepared statement is one: a COMMIT hidden behind it is refused by the server."""
+        if params or not may_be_several(sql):
+            status: str = await self._connection.execute(sql, *params)
+            return status
+        statement = await self._connection.prepare(sql)
+        await statement.fetch()
+        return str(statement.get_statusmsg())
+
     async def fetch(self, sql: str, /, *params: Any) -> list[tuple[Any, ...]]:
         self._enter()
         try:
-            rows = await self._connection.fetch(sql, *params)
+            with _one_statement():
+                rows = await self._connection.fetch(sql, *params)
         except FAILURES as error:
             raise self._failed(error) from error
         finally:
@@ -144,3 +157,13 @@ class PostgresTx:
             return error
         self._ended = f"was cut off ({error!r}); its writes are rolled back"
         return TransactionEnded(f"The transaction {self._ended}.")
+
+
+@contextmanager
+def _one_statement() -> Generator[None, None, None]:
+    try:
+        yield
+    except asyncpg.PostgresSyntaxError as error:
+        if "multiple commands" in str(error):
+            raise UsageError(ONE_AT_A_TIME) from None
+        raise

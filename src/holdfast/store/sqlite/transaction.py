@@ -12,6 +12,7 @@ from holdfast.store.sqlite.connection import Db
 from holdfast.store.sqlite.rows import Row
 from holdfast.store.sqlite.served import Work
 from holdfast.store.sqlite.writer import End, Session, Writer
+from holdfast.store.statements import ONE_AT_A_TIME, may_be_several
 
 T = TypeVar("T")
 
@@ -47,7 +48,7 @@ class SqliteTx:
         return await self.run(lambda db: _execute(db, sql, params))
 
     async def fetch(self, sql: str, /, *params: Any) -> list[Row]:
-        return await self.run(lambda db: db.connection.execute(sql, _named(params)).fetchall())
+        return await self.run(lambda db: _rows(db, sql, params))
 
     async def run(self, call: Callable[[Db], T]) -> T:
         """Do one of the store's verbs in this transaction."""
@@ -67,9 +68,30 @@ class SqliteTx:
 
 def _execute(db: Db, sql: str, params: tuple[Any, ...]) -> int:
     before = db.connection.total_changes()
-    db.connection.execute(sql, _named(params)).fetchall()
+    _rows(db, sql, params)
     # changes() leaves out what triggers wrote, and stays as it was when a statement writes nothing.
     return db.connection.changes() if db.connection.total_changes() != before else 0
+
+
+def _rows(db: Db, sql: str, params: tuple[Any, ...]) -> list[Row]:
+    cursor = db.connection.cursor()
+    if may_be_several(sql):
+        cursor.exec_trace = _only_one()
+    rows: list[Row] = cursor.execute(sql, _named(params)).fetchall()
+    return rows
+
+
+def _only_one() -> Callable[..., bool]:
+    """Refuses the second statement of one text: a COMMIT could be hidden there."""
+    seen: list[str] = []
+
+    def before_each(_: object, sql: str, __: object) -> bool:
+        if seen:
+            raise UsageError(ONE_AT_A_TIME)
+        seen.append(sql)
+        return True
+
+    return before_each
 
 
 def _named(params: tuple[Any, ...]) -> dict[str, Any]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from holdfast.kernel.errors import LeaseLost, TooManyWaiting, TransactionEnded, WrongConnection
+from holdfast.kernel.errors import LeaseLost, TooManyWaiting, TransactionEnded, UsageError, WrongConnection
 from holdfast.kernel.outcomes import Dead, Done, Retry
 from holdfast.store.ports import Store
 from holdfast.store.records import Enqueued, Finish
@@ -50,6 +50,21 @@ class TransactionsConformance(Conformance):
             assert await tx.execute("UPDATE conformance_order SET name = $1", "x") == 2
             assert await tx.execute("DELETE FROM conformance_order WHERE id = $1", 9) == 0
         assert await self._orders(store) == [(1, "x"), (2, "x")]
+
+    async def test_a_commit_cannot_hide_behind_a_statement(self, store: Store) -> None:
+        await self._create(store)
+        for verb in ("execute", "fetch"):
+            with raises(UsageError, "One statement"):
+                async with store.transaction() as tx:
+                    await getattr(tx, verb)("INSERT INTO conformance_order VALUES (1, 'a'); COMMIT; BEGIN")
+            assert await self._orders(store) == []
+
+    async def test_a_semicolon_in_a_text_is_no_second_statement(self, store: Store) -> None:
+        await self._create(store)
+        async with store.transaction() as tx:
+            assert await tx.execute("INSERT INTO conformance_order VALUES (1, 'a; b');") == 1
+            assert await tx.fetch("SELECT name FROM conformance_order WHERE name <> ';';") == [("a; b",)]
+        assert await self._orders(store) == [(1, "a; b")]
 
     async def test_a_parameter_may_be_used_twice_and_in_any_order(self, store: Store) -> None:
         await self._create(store)
