@@ -10,7 +10,8 @@ from clocks import advance
 from kit import blocked, end, job, put, put_many, take, the
 
 from holdfast.kernel.outcomes import Done, Retry
-from holdfast.store.postgres import claims, finishes, holds, moves
+from holdfast.store.postgres import claiming, finishes, holds, moves
+from holdfast.store.postgres.low_water import LowWater
 from holdfast.store.postgres.promotion import Keys
 from holdfast.store.records import Enqueued, Finish
 from holdfast.store.states import Held, State
@@ -27,8 +28,8 @@ def running(coroutine):
 async def test_two_open_claims_share_nothing(store, other):
     made = await put_many(store, 12)
     async with store.transaction() as first, other.transaction() as second:
-        mine = await first.run(claims.claim({"default": 5}, lease=30, worker="a"))
-        theirs = await second.run(claims.claim({"default": 10}, lease=30, worker="b"))
+        mine = await first.run(claiming.claim({"default": 5}, lease=30, worker="a", water=LowWater()))
+        theirs = await second.run(claiming.claim({"default": 10}, lease=30, worker="b", water=LowWater()))
     assert [claim.job_id for claim in mine] == made[:5]
     assert [claim.job_id for claim in theirs] == made[5:]
     assert mine[0].token != theirs[0].token
@@ -49,7 +50,7 @@ async def test_a_claim_that_rolls_back_leaves_the_job_ready(store):
     [made] = await put_many(store, 1)
     with pytest.raises(Undo):
         async with store.transaction() as tx:
-            assert await tx.run(claims.claim({"default": 1}, lease=30, worker="a"))
+            assert await tx.run(claiming.claim({"default": 1}, lease=30, worker="a", water=LowWater()))
             assert await take(store) == []
             raise Undo
     [claim] = await take(store)
@@ -72,7 +73,7 @@ async def test_a_claim_never_fences_with_an_older_token(store):
 async def test_cancel_waits_for_a_claim_and_then_asks(store, other):
     job_id = await put(store)
     async with store.transaction() as tx:
-        await tx.run(claims.claim({"default": 1}, lease=30, worker="a"))
+        await tx.run(claiming.claim({"default": 1}, lease=30, worker="a", water=LowWater()))
         cancelling = running(other.jobs.cancel(job_id, "changed my mind"))
         await blocked(store)
     assert await cancelling is State.RUNNING
@@ -243,7 +244,7 @@ async def test_rescue_passes_over_what_is_being_renewed(store, other):
     await put(store)
     [claim] = await take(store)
     async with store.transaction() as tx:
-        assert await tx.run(claims.renew([claim], lease=300))
+        assert await tx.run(claiming.renew([claim], lease=300))
         await advance(other, 31)
         assert await other.claims.rescue() == []
     assert await other.claims.rescue() == []

@@ -21,127 +21,16 @@ from holdfast.store.checks import (
     check_queues,
     check_wants,
 )
+from holdfast.store.postgres import claiming as c
 from holdfast.store.postgres import finishes as f
 from holdfast.store.postgres.connection import BEGIN, IMPATIENT, in_parts, still_unknown
 from holdfast.store.postgres.failures import Blocked
+from holdfast.store.postgres.low_water import LowWater, count_dead
 from holdfast.store.postgres.promotion import CHUNK
-from holdfast.store.postgres.rows import CLAIM, held_by, same_id, to_claims
 from holdfast.store.postgres.subject import Home, Subject
 from holdfast.store.records import Claim, Finish, Renewal, Rescue
-from holdfast.store.statements import Procedure, Statement
 
 _MANY = 1_000  # jobs without keys in one transaction
-
-# $1 queues, $2 how many of each, $3 lease, $4 worker. All in one statement, and so in one round trip:
-# - `picked` is materialised, so that it runs once and takes no more than its limits;
-# - `ctid` finds the rows again without an index; one that moved meanwhile is not taken, and stays ready;
-# - the token must be larger than the row's last: a slow claim must not fence with an older token than a fast one;
-# - `filled` lets a tenant's next jobs become ready in place of those that were taken.
-_FENCE = "fence AS MATERIALIZED (SELECT nextval('holdfast.token') AS token, holdfast.now() AS now)"
-_WANTED = """
-wanted AS MATERIALIZED (
-    SELECT w.queue, w.number FROM unnest($1::text[], $2::int[]) AS w(queue, number)
-    WHERE NOT EXISTS (SELECT FROM holdfast.queue q WHERE q.name = w.queue))"""
-_FIT = """j.state = 'queued' AND j.held IS NULL
-            AND (j.expires_at IS NULL OR j.expires_at > (SELECT now FROM fence))
-            AND (j.token IS NULL OR j.token < (SELECT token FROM fence))"""
-_READY = f"""
-picked AS MATERIALIZED (
-    SELECT p.ctid FROM wanted w CROSS JOIN LATERAL (
-        SELECT j.ctid FROM holdfast.job j WHERE j.queue = w.queue AND NOT j.suspect AND {_FIT}
-        ORDER BY j.priority DESC, j.rank LIMIT w.number FOR UPDATE SKIP LOCKED) p)"""
-_SUSPECT = f"""
-picked AS MATERIALIZED (
-    SELECT j.ctid FROM holdfast.job j WHERE j.queue IN (SELECT queue FROM wanted) AND j.suspect AND {_FIT}
-    ORDER BY j.rank LIMIT 1 FOR UPDATE SKIP LOCKED)"""
-
-
-def _taken(alone: str) -> str:
-    return f"""
-taken AS (
-    UPDATE holdfast.job j SET state = 'running', token = (SELECT token FROM fence),
-        lease_until = (SELECT now FROM fence) + make_interval(secs => $3::float8), worker = $4::text,
-        alone = {alone}, attempt = j.attempt + 1, started_at = (SELECT now FROM fence)
-    WHERE j.ctid = ANY(ARRAY(SELECT ctid FROM picked))
-    RETURNING {CLAIM}, j.priority, j.rank)"""
-
-
-_FILLED = f"""
-next AS MATERIALIZED (
-    SELECT h.id, nextval('holdfast.rank') AS rank FROM (
-        SELECT t.queue, t.tenant, count(*) AS number FROM taken t WHERE t.tenant IS NOT NULL GROUP BY 1, 2) t
-    JOIN wanted w ON w.queue = t.queue
-    CROSS JOIN LATERAL (
-        SELECT count(*) AS number FROM holdfast.job r WHERE r.queue = t.queue AND r.tenant = t.tenant
-            AND r.tenant IS NOT NULL AND r.state = 'queued' AND r.held IS NULL) ready
-    CROSS JOIN LATERAL (
-        SELECT h.id FROM holdfast.job h WHERE h.queue = t.queue AND h.tenant = t.tenant AND h.held = 'tenant'
-        ORDER BY h.priority DESC, h.rank LIMIT greatest(w.number - ready.number + t.number, 0)
-        FOR UPDATE SKIP LOCKED) h),
-filled AS (UPDATE holdfast.job j SET held = NULL, rank = next.rank FROM next WHERE {same_id("next")})"""
-_PARTS = f"{_FENCE}, {_WANTED}, {_READY}, {_taken('false')}, {_FILLED}"
-_CLAIM = f"WITH {_PARTS} SELECT * FROM taken"
-_CLAIM_SUSPECT = f"WITH {_FENCE}, {_WANTED}, {_SUSPECT}, {_taken('true')}, {_FILLED} SELECT * FROM taken"
-_NO_CLAIM = ", ".join(["NULL"] * 21)  # beside the id: what a lost finish has instead of a claim's columns
-_FINISH_AND_CLAIM = f"""
-WITH {f.done(5, 6, 7)}, {_PARTS}
-SELECT * FROM taken UNION ALL SELECT id::text, {_NO_CLAIM} FROM lost"""
-
-
-def claim(wants: Mapping[str, int], *, lease: float, worker: str) -> Procedure[list[Claim]]:
-    return to_claims((yield Statement(_CLAIM, _wanted(wants, lease, worker))), wants)
-
-
-def claim_suspect(queues: Sequence[str], *, lease: float, worker: str) -> Procedure[Claim | None]:
-    wants = dict.fromkeys(queues, 1)
-    found = to_claims((yield Statement(_CLAIM_SUSPECT, _wanted(wants, lease, worker))), wants)
-    return found[0] if found else None
-
-
-def finish_and_claim(
-    finishes: Sequence[Finish], wants: Mapping[str, int], *, lease: float, worker: str
-) -> Procedure[tuple[list[bool], list[Claim]]]:
-    """Plain jobs that are done cost one statement in all; anything else takes several."""
-    if not f.is_plain(finishes):
-        accepted = yield from f.finish(finishes)
-        return accepted, (yield from claim(wants, lease=lease, worker=worker))
-    params = (*_wanted(wants, lease, worker), *f.done_params(finishes))
-    rows = yield Statement(_FINISH_AND_CLAIM, params)
-    lost = {row[0] for row in rows if row[1] is None}
-    claims = to_claims([row for row in rows if row[1] is not None] if lost else rows, wants)
-    return [item.claim.job_id not in lost for item in finishes], claims
-
-
-def _wanted(wants: Mapping[str, int], lease: float, worker: str) -> tuple[list[str], list[int], float, str]:
-    wanted = {queue: number for queue, number in wants.items() if number > 0}
-    return list(wanted), list(wanted.values()), float(lease), worker
-
-
-def renew(claims: Sequence[Claim], *, lease: float) -> Procedure[list[Renewal]]:
-    ordered = sorted(claims, key=lambda claim: claim.job_id)
-    ids, tokens = [claim.job_id for claim in ordered], [claim.token for claim in ordered]
-    rows = yield Statement(_RENEW, (ids, tokens, float(lease)))
-    return [Renewal(*row) for row in rows]
-
-
-# A row that someone else has locked is not waited for: its holder may be finishing it in a long transaction of its own,
-# and the other leases must not end meanwhile. It is still held, and keeps the lease it has.
-_IN_TIME = f"{held_by('c')} AND CASE WHEN j.lease_until > holdfast.now() THEN true END"
-_RENEW = f"""
-WITH given AS MATERIALIZED (
-    SELECT j.id FROM unnest($1::uuid[], $2::bigint[]) AS c(id, token), holdfast.job j
-    WHERE {_IN_TIME}),
-free AS MATERIALIZED (
-    SELECT j.id FROM unnest($1::uuid[], $2::bigint[]) AS c(id, token), holdfast.job j
-    WHERE {_IN_TIME} FOR UPDATE OF j SKIP LOCKED),
-renewed AS (
-    UPDATE holdfast.job j SET lease_until = holdfast.now() + make_interval(secs => $3::float8)
-    WHERE j.id = ANY(ARRAY(SELECT id FROM free))
-    RETURNING j.id, j.token, j.lease_until, j.reason)
-SELECT id::text, token, date_part('epoch', lease_until), reason FROM renewed
-UNION ALL
-SELECT j.id::text, j.token, date_part('epoch', j.lease_until), j.reason FROM holdfast.job j
-WHERE j.id = ANY(ARRAY(SELECT id FROM given EXCEPT SELECT id FROM free))"""
 
 
 class Claims(Subject):
@@ -155,6 +44,7 @@ class Claims(Subject):
         self._others: Batcher[Sequence[Finish], list[bool] | Exception] = Batcher(
             self._finish_keyed_groups, size=len, limit=CHUNK, name="finish-keyed"
         )
+        self._water = LowWater()
         self._patient = asyncio.Semaphore(max(1, self._database.target.pool_size // 4))
 
     async def claim(self, wants: Mapping[str, int], *, lease: float, worker: str) -> list[Claim]:
@@ -163,20 +53,23 @@ class Claims(Subject):
         check_name("worker", worker)
         if not any(number > 0 for number in wants.values()):
             return []
-        return await self._database.write(partial(claim, wants, lease=lease, worker=worker))
+        await self._look_for_dead()
+        with self._water.timed():
+            make = partial(c.claim, wants, lease=lease, worker=worker, water=self._water)
+            return await self._database.write(make)
 
     async def claim_suspect(self, queues: Sequence[str], *, lease: float, worker: str) -> Claim | None:
         queues = check_queues(queues)
         check_lease("lease", lease)
         check_name("worker", worker)
-        return await self._database.write(partial(claim_suspect, queues, lease=lease, worker=worker))
+        return await self._database.write(partial(c.claim_suspect, queues, lease=lease, worker=worker))
 
     async def renew(self, claims: Sequence[Claim], *, lease: float) -> list[Renewal]:
         claims = check_claims(claims)
         check_lease("lease", lease)
         if not claims:
             return []
-        return await self._database.write(partial(renew, claims, lease=lease), urgent=True, repeatable=True)
+        return await self._database.write(partial(c.renew, claims, lease=lease), urgent=True, repeatable=True)
 
     async def finish(self, finishes: Sequence[Finish], *, tx: object | None = None) -> list[bool]:
         finishes = check_finishes(finishes)
@@ -203,15 +96,21 @@ class Claims(Subject):
         if not finishes:
             return [], await self.claim(wants, lease=lease, worker=worker)
         once = _first_of_each(finishes)
-        make = partial(finish_and_claim, once, wants, lease=lease, worker=worker)
+        await self._look_for_dead()
+        make = partial(c.finish_and_claim, once, wants, lease=lease, worker=worker, water=self._water)
         run = self._database.write if f.is_plain(once) else self._database.atomic
         try:
-            accepted, claims = await run(make, urgent=True)
+            with self._water.timed():
+                accepted, claims = await run(make, urgent=True)
         except CommitUnknown as error:
             # What was claimed, if anything, is rescued when its lease ends: nobody knows the token.
             note("claim.answer_lost", worker=worker, error=repr(error))
             accepted, claims = await still_unknown(error, self._finish_again(once, error)), []
         return _spread(finishes, once, accepted), claims
+
+    async def _look_for_dead(self) -> None:
+        if self._water.wants_to_know():
+            self._water.tell(await self._database.read(count_dead))
 
     async def release(self, claims: Sequence[Claim]) -> list[bool]:
         claims = check_claims(claims)

@@ -1,0 +1,94 @@
+"""Where claims begin to look. While a forgotten transaction holds a snapshot, the rows of jobs that are over stay in the
+index before the first ready one, and every claim would wade through all of them.
+
+So when there are many dead rows, a claim begins at the mark that the last one left: a priority, and the lowest rank that
+was taken there. A mark may hide jobs: of other priorities, released to their old place, or committed late. Therefore
+every now and then one claim looks from the top, as often as keeps that to a tenth of the time.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Generator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+import msgspec
+
+from holdfast.kernel.clock import monotonic
+from holdfast.store.statements import Procedure, Statement
+
+MANY = 20_000  # dead rows from which on marks are used
+_EVERY = 2.0  # seconds between two looks at how many there are
+_SHARE = 10  # a claim from the top that took a second is not repeated for ten
+
+
+class Marks(msgspec.Struct, frozen=True):
+    """What is wanted and where to begin, as columns. Not `used`: from the top, whatever the marks say."""
+
+    queues: list[str]
+    numbers: list[int]
+    priorities: list[int]
+    lows: list[int]
+    used: bool
+
+
+class LowWater:
+    """The marks of one process."""
+
+    def __init__(self) -> None:
+        self._marks: dict[str, tuple[int, int]] = {}  # by queue
+        self._many_dead = False
+        self._looked = self._rested = float("-inf")  # times on the monotonic clock
+
+    def wants_to_know(self) -> bool:
+        """Whether it is time to count dead rows again."""
+        if monotonic() < self._looked + _EVERY:
+            return False
+        self._looked = monotonic()
+        return True
+
+    def tell(self, dead: int) -> None:
+        self._many_dead = dead >= MANY
+
+    def marks(self, wants: Mapping[str, int]) -> Marks:
+        if not self._many_dead or monotonic() >= self._rested:
+            return from_the_top(wants)
+        known = [(queue, number) for queue, number in wants.items() if number > 0 and queue in self._marks]
+        places = [self._marks[queue] for queue, _ in known]
+        return Marks(
+            [queue for queue, _ in known],
+            [number for _, number in known],
+            [priority for priority, _ in places],
+            [low for _, low in places],
+            used=True,
+        )
+
+    def learn(self, rows: Sequence[Sequence[Any]]) -> None:
+        """Of each queue: the lowest priority that was taken, and its lowest rank."""
+        lowest: dict[str, tuple[int, int]] = {}
+        for row in rows:
+            queue, priority, rank = row[4], row[20], row[21]
+            lowest[queue] = min(lowest.get(queue, (priority, rank)), (priority, rank))
+        self._marks |= lowest
+
+    @contextmanager
+    def timed(self) -> Generator[None, None, None]:
+        """Around one claim. One from the top is a reason to rest for a while."""
+        began = monotonic()
+        from_top = began >= self._rested
+        yield
+        if self._many_dead and from_top:
+            self._rested = monotonic() + _SHARE * (monotonic() - began)
+
+
+def from_the_top(wants: Mapping[str, int]) -> Marks:
+    wanted = {queue: number for queue, number in wants.items() if number > 0}
+    none = [0] * len(wanted)
+    return Marks(list(wanted), list(wanted.values()), none, none, used=False)
+
+
+def count_dead() -> Procedure[int]:
+    """What the server's statistics say; exact enough, and free."""
+    sql = "SELECT n_dead_tup FROM pg_stat_all_tables WHERE relid = 'holdfast.job'::regclass"
+    rows = yield Statement(sql)
+    return int(rows[0][0]) if rows else 0

@@ -1,0 +1,105 @@
+"""Claims while dead rows cannot be cleaned away: they begin at a mark, and what the mark hides is found soon after."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+
+import pytest
+from kit import end, job, put_many
+
+from holdfast.kernel.outcomes import Retry
+from holdfast.store.postgres import low_water
+from holdfast.store.postgres.low_water import MANY, LowWater
+from holdfast.store.postgres.store import PostgresStore
+
+
+@pytest.fixture
+def clock(monkeypatch):
+    """Seconds that the test moves."""
+    now = [100.0]
+    monkeypatch.setattr(low_water, "monotonic", lambda: now[0])
+    return now
+
+
+def row(queue, priority, rank):
+    return [None, None, None, None, queue, *[None] * 15, priority, rank]
+
+
+def claim(water, clock, seconds):
+    with water.timed():
+        marks = water.marks({"mail": 5, "bulk": 0})
+        clock[0] += seconds
+    return marks
+
+
+def test_without_dead_rows_every_claim_begins_at_the_top(clock):
+    water = LowWater()
+    water.learn([row("mail", 0, 7)])
+    water.tell(MANY - 1)
+    for _ in range(3):
+        marks = claim(water, clock, 1.0)
+        assert (marks.used, marks.queues, marks.numbers) == (False, ["mail"], [5])
+
+
+def test_with_many_dead_rows_one_claim_in_a_while_begins_at_the_top(clock):
+    water = LowWater()
+    water.tell(MANY)
+    assert not claim(water, clock, 0.5).used
+    water.learn([row("mail", 5, 90), row("mail", 0, 33), row("mail", 0, 31)])
+    marks = claim(water, clock, 1.0)
+    assert (marks.used, marks.queues, marks.priorities, marks.lows) == (True, ["mail"], [0], [31])
+    clock[0] += 4.0  # in all ten times as long as the claim from the top took
+    assert not claim(water, clock, 0.5).used
+
+
+def test_a_queue_without_a_mark_waits_for_the_next_claim_from_the_top(clock):
+    water = LowWater()
+    water.tell(MANY)
+    claim(water, clock, 0.5)
+    marks = claim(water, clock, 0.5)
+    assert (marks.used, marks.queues) == (True, [])
+
+
+def test_dead_rows_are_counted_every_few_seconds(clock):
+    water = LowWater()
+    assert water.wants_to_know()
+    assert not water.wants_to_know()
+    clock[0] += 2.0
+    assert water.wants_to_know()
+
+
+async def test_the_server_knows_how_many_are_dead(postgres_url):
+    store = PostgresStore(postgres_url)
+    await store.open()
+    await put_many(store, 300)
+    async with store.transaction() as tx:
+        await tx.execute("DELETE FROM holdfast.job")
+    for _ in range(100):  # statistics arrive when the session is idle
+        dead = await store.database.read(low_water.count_dead)
+        if dead >= 300:
+            break
+        await asyncio.sleep(0.05)
+    assert dead >= 300
+    await store.close()
+
+
+async def test_marks_lose_no_job(store, other, monkeypatch):
+    """Priorities, retries and releases, two processes, and every claim as if there were many dead rows."""
+    monkeypatch.setattr(low_water, "MANY", 0)
+    await store.jobs.enqueue([job(priority=number % 3, queue=f"q{number % 2}") for number in range(300)])
+    done: list[str] = []
+    until = time.monotonic() + 30
+    while len(done) < 300 and time.monotonic() < until:
+        for client in (store, other):
+            claims = await client.claims.claim({"q0": 7, "q1": 5}, lease=30, worker="w")
+            released = claims[1::4]
+            await client.claims.release(released)
+            for place, held in enumerate(claims):
+                if held in released:
+                    continue
+                again = held.attempt == 1 and place % 4 == 2
+                assert await end(client, held, Retry() if again else None)
+                done += [] if again else [held.job_id]
+    assert sorted(done) == sorted(set(done))
+    assert len(done) == 300
