@@ -16,6 +16,7 @@ from bench.schema import report
 from bench.schema.model import Bench, Figure, Speed, Work
 from bench.schema.pg_bench import PgBench
 from bench.schema.sqlite_bench import SqliteBench
+from bench.verbs import snapshot
 from bench.verbs.drain import drain, fill
 from tools.postgres import durable_server
 
@@ -33,6 +34,9 @@ def main() -> None:
     for store in options.store or ["sqlite", "postgres"]:
         with _opened(store) as (bench, fresh):
             figures = list(_measure(bench, fresh, options.repeats, console))
+            if store == "postgres":
+                with console.status("postgres: a snapshot is held"):
+                    figures += snapshot.measure(iter(fresh, None))
         report.write(RESULTS, report.merge(report.read(RESULTS), figures))
         console.print(report.markdown(figures), soft_wrap=True, highlight=False)
 
