@@ -89,11 +89,12 @@ def unique(run: Run) -> Iterator[str]:
         elif entry.settled:
             holders[key].discard(entry.id)
             ended[entry.id] = entry.step
+    asked: dict[int, int] = {}  # a call that is repeated is answered as its first try would have been
     for call in run.history.of("enqueue", "transaction"):
-        if call.kind == "ok":
-            for stored in call.answer:
-                if not stored.created and ended.get(stored.id, call.invoked.step) < call.invoked.step:
-                    yield f"op {call.asked[0]} was referred to {stored.id}, which was over before it asked"
+        first = asked.setdefault(call.asked[0], call.invoked.step)
+        for stored in call.answer if call.kind == "ok" else ():
+            if not stored.created and ended.get(stored.id, first) < first:
+                yield f"op {call.asked[0]} was referred to {stored.id}, which was over before it asked"
 
 
 def twins(run: Run) -> Iterator[str]:
