@@ -31,7 +31,11 @@ SHARED: dict[str, Measure] = {
     "snapshot_held": measures.snapshots,
 }
 OWN: dict[str, dict[str, Measure]] = {
-    "postgres": {"variant": pg_measures.variants, "renew": pg_measures.renewals},
+    "postgres": {
+        "variant": pg_measures.variants,
+        "step": pg_measures.steps,
+        "renew": pg_measures.renewals,
+    },
     "sqlite": {"layout": sqlite_measures.layouts, "finish_form": sqlite_measures.forms},
 }
 

@@ -14,6 +14,7 @@ from .noise import process_cpu
 from .payload import arguments, uuid7
 from .pg_designs import DESIGNS, PgDesign
 from .pg_drain import connect, drain
+from .pg_steps import STEPS
 from .pg_variants import RENEW, VARIANTS
 from .race import race
 
@@ -31,8 +32,11 @@ class PgBench:
     def variants(self) -> list[str]:
         return list(VARIANTS)
 
+    def steps(self) -> list[str]:
+        return list(STEPS)
+
     def create(self, space: str, design: str) -> None:
-        chosen = DESIGNS.get(design) or VARIANTS[design]
+        chosen = (DESIGNS | VARIANTS | STEPS)[design]
         self.drop(space)
         self._spaces[space] = chosen
         self._run(space, f'CREATE SCHEMA "{space}"', chosen.tables)

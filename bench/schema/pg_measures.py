@@ -21,6 +21,18 @@ def variants(session: Session) -> Figures:
             yield replace(figure, system="limit" if name == "limit" else "design-C")
 
 
+def steps(session: Session) -> Figures:
+    """From the limit to the chosen design, one promise at a time."""
+    bench = session.bench
+    assert isinstance(bench, PgBench)
+    names = ["limit", *bench.steps()]
+    queued, work = session.size.queued[500], Work(500)
+    speeds = take_turns(session, names, lambda name: fresh(session, name, queued, work))
+    for name in names:
+        figure = figure_of(session, "step", name, speeds, batch=500, procs=1, step=name)
+        yield replace(figure, system="limit" if name == "limit" else "design-C")
+
+
 def renewals(session: Session) -> Figures:
     """500 running jobs whose leases are renewed again and again."""
     bench = session.bench

@@ -98,15 +98,19 @@ class Worker:
 
     async def _release(self) -> None:
         """What was not begun goes back, uncharged."""
-        unrun = [holding.claim for holding in self._held.values() if holding.task is None]
-        if unrun:
+        if unrun := self._let_go_of_unrun():
             asked = [(claim.job_id, claim.token) for claim in unrun]
             try:
                 await self._history.call("release", asked, lambda: self._claims.release(unrun))
             except TROUBLE:
                 return
-            for key in asked:
-                self._held.pop(key, None)
+
+    def _let_go_of_unrun(self) -> list[Claim]:
+        """What was not begun: no longer this worker's, whatever comes of it."""
+        unrun = [holding for holding in self._held.values() if holding.task is None]
+        for holding in unrun:
+            self._held.pop((holding.claim.job_id, holding.claim.token))
+        return [holding.claim for holding in unrun]
 
     # --- running ---
 
@@ -170,7 +174,7 @@ class Worker:
                 return await self._finish(holding.claim, _outcome(holding, outcome, after))
 
     async def _finish(self, claim: Claim, outcome: Outcome) -> bool:
-        beside = self._beside()
+        beside = self._let_go_of_unrun() if random() < 0.2 else []  # put off in the same call
         finishes = [Finish(claim, outcome), *(Finish(other, Snooze(after=0.5)) for other in beside)]
         asked = [(item.claim.job_id, item.claim.token, *_told(item.outcome)) for item in finishes]
         wants = self._wants() if random() < 0.4 and not claim.alone else None
@@ -189,15 +193,6 @@ class Worker:
 
         answers = await self._history.call("finish", asked, both)
         return answers[0]
-
-    def _beside(self) -> list[Claim]:
-        """Sometimes what was not begun is put off in the same call: it is no longer this worker's, whatever is answered."""
-        if random() < 0.8:
-            return []
-        unrun = [holding for holding in self._held.values() if holding.task is None]
-        for holding in unrun:
-            self._held.pop((holding.claim.job_id, holding.claim.token))
-        return [holding.claim for holding in unrun]
 
     async def _finish_with_rows(self, claim: Claim) -> bool:
         """The rows and the success commit together, or neither does."""
