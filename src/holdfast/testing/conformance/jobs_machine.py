@@ -279,7 +279,7 @@ class JobsMachine(StoreMachine):
 
     def _compare_records(self, records: list[JobRecord]) -> None:
         found = {record.id: known(record) for record in records}
-        expected = {job_id: known(self.model.record(row)) for job_id, row in self.model.rows.items()}
+        expected = {job_id: known(row.record()) for job_id, row in self.model.rows.items()}
         same(set(found), set(expected))
         for job_id, record in expected.items():
             same(found[job_id], record)

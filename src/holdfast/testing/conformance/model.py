@@ -6,7 +6,6 @@ Ranks and tokens are numbers of the model's own; only their order means somethin
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
 from functools import partial
 from itertools import count
 
@@ -18,50 +17,14 @@ from holdfast.store.records import (
     AttemptError,
     Claim,
     Enqueued,
-    JobRecord,
     NewJob,
     Renewal,
     Rescue,
 )
-from holdfast.store.states import LIVE, SETTLED, Held, State
+from holdfast.store.states import SETTLED, Held, State
+from holdfast.testing.conformance.model_row import Row
 
 WINDOW = 100  # a tenant's, where the verb does not say
-
-
-@dataclass
-class Row:
-    """A job, in any state. `slot` and `has_turn` are what it holds of its keys."""
-
-    job: NewJob
-    rank: int
-    enqueued_at: float
-    run_at: float | None
-    expires_at: float | None
-    state: State = State.QUEUED
-    held: Held | None = None
-    attempt: int = 0
-    interruptions: int = 0
-    strikes: int = 0
-    suspect: bool = False
-    alone: bool = False
-    has_turn: bool = False
-    slot: int | None = None
-    token: int | None = None
-    lease_until: float | None = None
-    worker: str | None = None
-    started_at: float | None = None
-    finished_at: float | None = None
-    reason: str | None = None
-    result: str | None = None
-    errors: list[AttemptError] = field(default_factory=list)
-
-    @property
-    def ready(self) -> bool:
-        return self.state is State.QUEUED and self.held is None
-
-    @property
-    def live(self) -> bool:
-        return self.state in LIVE
 
 
 class Jobs:
@@ -125,15 +88,15 @@ class Jobs:
             taken += [self._take(row, token, lease, worker) for row in self._for_claim(queue)[:most]]
         for queue, tenant in sorted({(row.job.queue, row.job.tenant) for row in taken if row.job.tenant}):
             self._fill_window(queue, tenant, wants[queue])
-        return [self._claim(row) for row in taken]
+        return [row.claim() for row in taken]
 
     def claim_suspect(self, queues: Sequence[str], *, lease: float, worker: str) -> Claim | None:
         suspects = [row for queue in queues for row in self._claimable(queue) if row.suspect]
-        for row in sorted(suspects, key=_by_rank)[:1]:
+        for row in sorted(suspects, key=lambda row: row.rank)[:1]:
             self._take(row, next(self._token), lease, worker, alone=True)
             if row.job.tenant is not None:
                 self._fill_window(row.job.queue, row.job.tenant, 1)
-            return self._claim(row)
+            return row.claim()
         return None
 
     def _claimable(self, queue: str) -> list[Row]:
@@ -147,7 +110,9 @@ class Jobs:
         )
 
     def _for_claim(self, queue: str) -> list[Row]:
-        return sorted((row for row in self._claimable(queue) if not row.suspect), key=_by_priority)
+        return sorted(
+            (row for row in self._claimable(queue) if not row.suspect), key=lambda row: row.by_priority
+        )
 
     def _take(self, row: Row, token: int, lease: float, worker: str, *, alone: bool = False) -> Row:
         row.state, row.token, row.alone, row.worker = State.RUNNING, token, alone, worker
@@ -306,7 +271,7 @@ class Jobs:
     # From held to ready.
 
     def promote(self, *, window: int, limit: int) -> int:
-        arrived = sorted(self._where(lambda row: row.held is Held.ARRIVED), key=_by_rank)
+        arrived = sorted(self._where(lambda row: row.held is Held.ARRIVED), key=lambda row: row.rank)
         due = self._where(lambda row: row.held is Held.TIME and self._due(row))
         due.sort(key=lambda row: (row.run_at or 0, row.rank))
         room = limit - min(len(due), limit // 2)  # neither kind keeps the other out
@@ -321,7 +286,7 @@ class Jobs:
                 row.held is reason and queue in (None, row.job.queue) and guard in (None, row.job.guard)
             )
         )
-        freed = sorted(freed, key=_by_rank)[:limit]
+        freed = sorted(freed, key=lambda row: row.rank)[:limit]
         for row in freed:
             row.held = self._looked_at_again(row)
             if row.held is None:
@@ -362,10 +327,14 @@ class Jobs:
         for key in sorted({row.job.ordered for row in freed if row.job.ordered is not None}):
             family = [row for row in self.rows.values() if row.job.ordered == key]
             if not any(row.has_turn for row in family):
-                candidates += sorted((row for row in family if row.held is Held.ORDERING), key=_by_rank)[:1]
+                candidates += sorted(
+                    (row for row in family if row.held is Held.ORDERING), key=lambda row: row.rank
+                )[:1]
         for key in sorted({row.job.concurrency for row in freed if row.job.concurrency is not None}):
             family = [row for row in self.rows.values() if row.job.concurrency == key]
-            waiting = sorted((row for row in family if row.held is Held.CONCURRENCY), key=_by_priority)
+            waiting = sorted(
+                (row for row in family if row.held is Held.CONCURRENCY), key=lambda row: row.by_priority
+            )
             candidates += waiting[: len(self._free_slots(waiting[0].job)) if waiting else 0]
         for row in candidates:
             self._climb(row, WINDOW)
@@ -375,7 +344,7 @@ class Jobs:
         here = self._where(
             lambda row: row.held is Held.TENANT and (row.job.queue, row.job.tenant) == (queue, tenant)
         )
-        here.sort(key=_by_priority)
+        here.sort(key=lambda row: row.by_priority)
         for row in here[: max(0, room)]:
             self._climb(row, window)
 
@@ -405,73 +374,3 @@ class Jobs:
 
     def _ready_of(self, queue: str, tenant: str | None) -> list[Row]:
         return self._where(lambda row: row.ready and (row.job.queue, row.job.tenant) == (queue, tenant))
-
-    def _claim(self, row: Row) -> Claim:
-        job = row.job
-        return Claim(
-            job_id=job.id,
-            token=row.token or 0,
-            lease_until=row.lease_until or 0,
-            task=job.task,
-            queue=job.queue,
-            args=job.args,
-            attempt=row.attempt,
-            interruptions=row.interruptions,
-            alone=row.alone,
-            enqueued_at=row.enqueued_at,
-            generation=job.generation,
-            deadline=job.deadline,
-            ordered=job.ordered,
-            concurrency=job.concurrency,
-            tenant=job.tenant,
-            guard=job.guard,
-            correlation_id=job.correlation_id,
-            causation_id=job.causation_id,
-            trace=job.trace,
-        )
-
-    def record(self, row: Row) -> JobRecord:
-        """As `get` answers, except for the token, which is the model's own."""
-        job = row.job
-        return JobRecord(
-            id=job.id,
-            task=job.task,
-            queue=job.queue,
-            args=job.args,
-            state=row.state,
-            held=row.held,
-            priority=job.priority,
-            attempt=row.attempt,
-            interruptions=row.interruptions,
-            strikes=row.strikes,
-            suspect=row.suspect,
-            token=row.token,
-            lease_until=row.lease_until,
-            worker=row.worker,
-            run_at=row.run_at,
-            expires_at=row.expires_at,
-            deadline=job.deadline,
-            enqueued_at=row.enqueued_at,
-            started_at=row.started_at,
-            finished_at=row.finished_at,
-            reason=row.reason,
-            result=row.result,
-            errors=tuple(row.errors),
-            unique=job.unique,
-            ordered=job.ordered,
-            concurrency=job.concurrency,
-            tenant=job.tenant,
-            guard=job.guard,
-            correlation_id=job.correlation_id,
-            causation_id=job.causation_id,
-            trace=job.trace,
-            generation=job.generation,
-        )
-
-
-def _by_rank(row: Row) -> int:
-    return row.rank
-
-
-def _by_priority(row: Row) -> tuple[int, int]:
-    return -row.job.priority, row.rank

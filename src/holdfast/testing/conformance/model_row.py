@@ -1,0 +1,111 @@
+"""One job of the model, and how a store would hand it over."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from holdfast.store.records import AttemptError, Claim, JobRecord, NewJob
+from holdfast.store.states import LIVE, Held, State
+
+
+@dataclass
+class Row:
+    """A job, in any state. `slot` and `has_turn` are what it holds of its keys."""
+
+    job: NewJob
+    rank: int
+    enqueued_at: float
+    run_at: float | None
+    expires_at: float | None
+    state: State = State.QUEUED
+    held: Held | None = None
+    attempt: int = 0
+    interruptions: int = 0
+    strikes: int = 0
+    suspect: bool = False
+    alone: bool = False
+    has_turn: bool = False
+    slot: int | None = None
+    token: int | None = None
+    lease_until: float | None = None
+    worker: str | None = None
+    started_at: float | None = None
+    finished_at: float | None = None
+    reason: str | None = None
+    result: str | None = None
+    errors: list[AttemptError] = field(default_factory=list)
+
+    @property
+    def ready(self) -> bool:
+        return self.state is State.QUEUED and self.held is None
+
+    @property
+    def live(self) -> bool:
+        return self.state in LIVE
+
+    @property
+    def by_priority(self) -> tuple[int, int]:
+        """Its place among others: the highest priority first, then the oldest rank."""
+        return -self.job.priority, self.rank
+
+    def claim(self) -> Claim:
+        job = self.job
+        return Claim(
+            job_id=job.id,
+            token=self.token or 0,
+            lease_until=self.lease_until or 0,
+            task=job.task,
+            queue=job.queue,
+            args=job.args,
+            attempt=self.attempt,
+            interruptions=self.interruptions,
+            alone=self.alone,
+            enqueued_at=self.enqueued_at,
+            generation=job.generation,
+            deadline=job.deadline,
+            ordered=job.ordered,
+            concurrency=job.concurrency,
+            tenant=job.tenant,
+            guard=job.guard,
+            correlation_id=job.correlation_id,
+            causation_id=job.causation_id,
+            trace=job.trace,
+        )
+
+    def record(self) -> JobRecord:
+        """As `get` answers, except for the token, which is the model's own."""
+        job = self.job
+        return JobRecord(
+            id=job.id,
+            task=job.task,
+            queue=job.queue,
+            args=job.args,
+            state=self.state,
+            held=self.held,
+            priority=job.priority,
+            attempt=self.attempt,
+            interruptions=self.interruptions,
+            strikes=self.strikes,
+            suspect=self.suspect,
+            token=self.token,
+            lease_until=self.lease_until,
+            worker=self.worker,
+            run_at=self.run_at,
+            expires_at=self.expires_at,
+            deadline=job.deadline,
+            enqueued_at=self.enqueued_at,
+            started_at=self.started_at,
+            finished_at=self.finished_at,
+            reason=self.reason,
+            result=self.result,
+            errors=tuple(self.errors),
+            unique=job.unique,
+            ordered=job.ordered,
+            concurrency=job.concurrency,
+            tenant=job.tenant,
+            guard=job.guard,
+            correlation_id=job.correlation_id,
+            causation_id=job.causation_id,
+            trace=job.trace,
+            generation=job.generation,
+        )
