@@ -28,7 +28,7 @@ from holdfast.testing.simulation.template import Template
 from holdfast.testing.simulation.upkeep import operate, upkeep
 from holdfast.testing.simulation.worker import work
 
-CALM = 180.0  # seconds after the heal in which all acknowledged work must end
+CALM = 240.0  # seconds after the heal in which all acknowledged work must end
 
 
 class Choices(msgspec.Struct, frozen=True):

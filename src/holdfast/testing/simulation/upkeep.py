@@ -24,7 +24,7 @@ async def upkeep(life: Life) -> None:
         await _try(life, "rescue", life.store.claims.rescue)
         if random() < 0.4:
             await _try(life, "expire", life.store.holds.expire)
-        if random() < 0.3:
+        if life.fleet.healed or random() < 0.3:
             await _unhold(life)
         if random() < 0.1:
             await _try(life, "repair", life.store.holds.repair)
