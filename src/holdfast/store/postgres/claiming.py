@@ -36,7 +36,7 @@ picked AS MATERIALIZED (
 
 # From the top, or one priority from its mark on: what lies before it are mostly rows that are dead and cannot be cleaned
 # away (see low_water).
-_BEGIN = {False: "w.low IS NOT NULL", True: "j.priority = w.priority AND j.rank >= w.low"}
+_BEGIN = {False: "true", True: "j.priority = w.priority AND j.rank >= w.low"}
 _SUSPECT = f"""
 picked AS MATERIALIZED (
     SELECT j.ctid FROM holdfast.job j WHERE j.queue IN (SELECT queue FROM wanted) AND j.suspect AND {_FIT}
