@@ -19,7 +19,11 @@ _NOW = re.search(r"CREATE FUNCTION holdfast\.now\(\).*?;", MIGRATIONS[0].sql, re
 _EMPTY = f"""
     SELECT pg_terminate_backend(pid) FROM pg_stat_activity
         WHERE datname = current_database() AND pid <> pg_backend_pid();
-    DELETE FROM holdfast.job; DELETE FROM holdfast.history; DELETE FROM holdfast.queue; DELETE FROM holdfast.lease;
+    DO $$ BEGIN  -- deleting is quicker, but many dead rows change how claims look for jobs
+        IF (SELECT n_dead_tup + n_live_tup FROM pg_stat_all_tables WHERE relid = 'holdfast.job'::regclass) > 5000
+        THEN TRUNCATE holdfast.job; ELSE DELETE FROM holdfast.job; END IF;
+    END $$;
+    DELETE FROM holdfast.history; DELETE FROM holdfast.queue; DELETE FROM holdfast.lease;
     DELETE FROM holdfast.tick; DELETE FROM holdfast.key;
     SET session_replication_role = replica; DELETE FROM holdfast.audit; RESET session_replication_role;
     DELETE FROM holdfast.migration WHERE number > {_NEWEST};
