@@ -65,6 +65,8 @@ class LowWater:
 
     def learn(self, rows: Sequence[Sequence[Any]]) -> None:
         """Of each queue: the lowest priority that was taken, and its lowest rank."""
+        if not self._many_dead:
+            return
         lowest: dict[str, tuple[int, int]] = {}
         for row in rows:
             queue, priority, rank = row[4], row[20], row[21]
