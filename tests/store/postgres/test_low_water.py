@@ -8,10 +8,11 @@ import time
 import pytest
 from kit import end, job, put_many
 
-from holdfast.kernel.outcomes import Retry
+from holdfast.kernel.outcomes import Done, Retry
 from holdfast.store.postgres import low_water
 from holdfast.store.postgres.low_water import MANY, LowWater
 from holdfast.store.postgres.store import PostgresStore
+from holdfast.store.records import Finish
 
 
 @pytest.fixture
@@ -27,7 +28,7 @@ def row(queue, priority, rank):
 
 
 def claim(water, clock, seconds):
-    with water.timed():
+    with water.timed({"mail": 5}):
         marks = water.marks({"mail": 5, "bulk": 0})
         clock[0] += seconds
     return marks
@@ -53,12 +54,23 @@ def test_with_many_dead_rows_one_claim_in_a_while_begins_at_the_top(clock):
     assert not claim(water, clock, 0.5).used
 
 
-def test_a_queue_without_a_mark_waits_for_the_next_claim_from_the_top(clock):
+def test_a_queue_rests_by_itself(clock):
+    """Who claims from another queue in turn must not be kept waiting by the first."""
     water = LowWater()
     water.tell(MANY)
     claim(water, clock, 0.5)
-    marks = claim(water, clock, 0.5)
-    assert (marks.used, marks.queues) == (True, [])
+    assert claim(water, clock, 0.1).used
+    with water.timed({"bulk": 5}):
+        assert not water.marks({"bulk": 5}).used
+
+
+def test_a_claim_that_failed_is_a_reason_to_rest_too(clock):
+    water = LowWater()
+    water.tell(MANY)
+    with pytest.raises(TimeoutError), water.timed({"mail": 5}):
+        clock[0] += 1.0
+        raise TimeoutError
+    assert water.marks({"mail": 5}).used
 
 
 def test_dead_rows_are_counted_every_few_seconds(clock):
@@ -103,3 +115,17 @@ async def test_marks_lose_no_job(store, other, monkeypatch):
                 done += [] if again else [held.job_id]
     assert sorted(done) == sorted(set(done))
     assert len(done) == 300
+
+
+async def test_looking_for_dead_rows_never_waits_for_a_connection(postgres_url):
+    store = PostgresStore(f"{postgres_url}?pool_size=2&pool_wait=0.5")
+    await store.open()
+    await put_many(store, 2)
+    [first, _] = await store.claims.claim({"default": 2}, lease=30, worker="w")
+    store.claims._water._looked = float("-inf")  # it is time to look again
+    async with store.transaction():  # the other connection is for those who must not wait
+        accepted, _ = await store.claims.finish_and_claim(
+            [Finish(first, Done())], {"default": 1}, lease=30, worker="w"
+        )
+    assert accepted == [True]
+    await store.close()

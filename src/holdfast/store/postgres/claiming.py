@@ -66,7 +66,9 @@ next AS MATERIALIZED (
         ORDER BY h.priority DESC, h.rank LIMIT greatest(w.number - ready.number + t.number, 0)
         FOR UPDATE SKIP LOCKED) h),
 filled AS (UPDATE holdfast.job j SET held = NULL, rank = next.rank FROM next WHERE {same_id("next")})"""
-_NO_CLAIM = ", ".join(["NULL"] * 21)  # beside the id: what a lost finish has instead of a claim's columns
+_NO_CLAIM = ", ".join(
+    ["NULL"] * 20
+)  # beside id and token: what a lost finish has instead of a claim's columns
 
 
 def _parts(marked: bool) -> str:
@@ -78,7 +80,7 @@ _CLAIM_SUSPECT = f"WITH {_FENCE}, {_WANTED}, {_SUSPECT}, {_taken('true')}, {_FIL
 _FINISH_AND_CLAIM = {
     marked: f"""
 WITH {f.done(7, 8, 9)}, {_parts(marked)}
-SELECT * FROM taken UNION ALL SELECT id::text, {_NO_CLAIM} FROM lost"""
+SELECT * FROM taken UNION ALL SELECT id::text, token, {_NO_CLAIM} FROM lost"""
     for marked in (False, True)
 }
 
@@ -107,10 +109,11 @@ def finish_and_claim(
     marks = water.marks(wants)
     params = (*_wanted(marks, lease, worker), *f.done_params(finishes))
     rows = yield Statement(_FINISH_AND_CLAIM[marks.used], params)
-    lost = {row[0] for row in rows if row[1] is None}
-    taken = [row for row in rows if row[1] is not None] if lost else rows
+    lost = {(row[0], row[1]) for row in rows if row[2] is None}
+    taken = [row for row in rows if row[2] is not None] if lost else rows
     water.learn(taken)
-    return [item.claim.job_id not in lost for item in finishes], to_claims(taken, wants)
+    accepted = [(item.claim.job_id, item.claim.token) not in lost for item in finishes]
+    return accepted, to_claims(taken, wants)
 
 
 def _wanted(marks: Marks, lease: float, worker: str) -> tuple[object, ...]:

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from functools import partial
 
-from holdfast.kernel.errors import CommitUnknown
+from holdfast.kernel.errors import CommitUnknown, StoreError
 from holdfast.kernel.names import check_name
 from holdfast.kernel.outcomes import Retry, Snooze
 from holdfast.kernel.telemetry import note
@@ -54,7 +55,7 @@ class Claims(Subject):
         if not any(number > 0 for number in wants.values()):
             return []
         await self._look_for_dead()
-        with self._water.timed():
+        with self._water.timed(wants):
             make = partial(c.claim, wants, lease=lease, worker=worker, water=self._water)
             return await self._database.write(make)
 
@@ -100,7 +101,7 @@ class Claims(Subject):
         make = partial(c.finish_and_claim, once, wants, lease=lease, worker=worker, water=self._water)
         run = self._database.write if f.is_plain(once) else self._database.atomic
         try:
-            with self._water.timed():
+            with self._water.timed(wants):
                 accepted, claims = await run(make, urgent=True)
         except CommitUnknown as error:
             # What was claimed, if anything, is rescued when its lease ends: nobody knows the token.
@@ -109,8 +110,10 @@ class Claims(Subject):
         return _spread(finishes, once, accepted), claims
 
     async def _look_for_dead(self) -> None:
-        if self._water.wants_to_know():
-            self._water.tell(await self._database.read(count_dead))
+        """In passing: never a reason to wait for a connection, or to fail."""
+        if self._database.pool.has_room and self._water.wants_to_know():
+            with suppress(StoreError):
+                self._water.tell(await self._database.read(count_dead))
 
     async def release(self, claims: Sequence[Claim]) -> list[bool]:
         claims = check_claims(claims)
@@ -127,7 +130,16 @@ class Claims(Subject):
 
     async def rescue(self, *, limit: int = 100) -> list[Rescue]:
         check_limit(limit)
-        return await self._interrupt(await self._database.read(partial(f.find_ended, limit)), None)
+        rescued: list[Rescue] = []
+        passed_over = 0  # locked: their holders are finishing or renewing them right now
+        while len(rescued) < limit:
+            found = await self._database.read(partial(f.find_ended, limit - len(rescued), passed_over))
+            if not found:
+                break
+            part = await self._interrupt(found, None)
+            rescued += part
+            passed_over += len(found) - len(part)
+        return rescued
 
     async def rescue_worker(self, worker: str) -> list[Rescue]:
         check_name("worker", worker)
@@ -206,13 +218,11 @@ def part_size(claims: Iterable[Claim]) -> int:
 
 
 def _first_of_each(finishes: Sequence[Finish]) -> Sequence[Finish]:
-    """A claim is finished once: of two outcomes for it, the first counts."""
-    first = {item.claim.job_id: item for item in reversed(finishes)}
-    return (
-        finishes
-        if len(first) == len(finishes)
-        else [item for item in finishes if first[item.claim.job_id] is item]
-    )
+    """A claim is ended once: of two outcomes for it, the first counts."""
+    first = {(item.claim.job_id, item.claim.token): item for item in reversed(finishes)}
+    if len(first) == len(finishes):
+        return finishes
+    return [item for item in finishes if first[item.claim.job_id, item.claim.token] is item]
 
 
 def _spread(finishes: Sequence[Finish], once: Sequence[Finish], accepted: list[bool]) -> list[bool]:

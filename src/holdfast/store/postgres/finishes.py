@@ -47,10 +47,10 @@ kept AS (
     INSERT INTO holdfast.history ({MOVED}, state, finished_at, result)
     SELECT {MOVED}, 'succeeded', (SELECT holdfast.now()), result FROM gone),
 lost AS (
-    SELECT unnest(${ids}::uuid[]) AS id EXCEPT SELECT id FROM gone)"""
+    SELECT * FROM unnest(${ids}::uuid[], ${tokens}::bigint[]) AS g(id, token) EXCEPT SELECT id, token FROM gone)"""
 
 
-_DONE = f"WITH {done(1, 2, 3)} SELECT id::text FROM lost"
+_DONE = f"WITH {done(1, 2, 3)} SELECT id::text, token FROM lost"
 
 
 def done_params(finishes: Sequence[Finish]) -> tuple[list[str], list[int], list[str | None]]:
@@ -70,8 +70,8 @@ def _by_id(item: Finish) -> str:
 def finish(finishes: Sequence[Finish]) -> Procedure[list[bool]]:
     if is_plain(finishes):
         rows = yield Statement(_DONE, done_params(finishes))
-        lost = {row[0] for row in rows}
-        return [item.claim.job_id not in lost for item in finishes]
+        lost = {(row[0], row[1]) for row in rows}
+        return [(item.claim.job_id, item.claim.token) not in lost for item in finishes]
     return (yield from end([ending(item) for item in finishes]))
 
 
@@ -114,12 +114,15 @@ def end(endings: Sequence[Ending]) -> Procedure[list[bool]]:
     """Any outcomes, with or without keys; what was held is passed on in the same transaction."""
     if not endings:
         return []
-    yield from lock_chain([item.keys for item in endings])
-    rows = yield Statement(_END, _columns(endings))
-    accepted = {row[0] for row in rows}
-    freed = [item.keys for item in endings if item.job_id in accepted]
-    yield from pass_on(freed)
-    return [item.job_id in accepted for item in endings]
+    first = {(item.job_id, item.token): item for item in reversed(endings)}  # a claim is ended once
+    once = [item for item in endings if first[item.job_id, item.token] is item]
+    yield from lock_chain([item.keys for item in once])
+    rows = yield Statement(_END, _columns(once))
+    accepted = {(row[0], row[1]) for row in rows}
+    yield from pass_on([item.keys for item in once if (item.job_id, item.token) in accepted])
+    return [
+        (item.job_id, item.token) in accepted and first[item.job_id, item.token] is item for item in endings
+    ]
 
 
 def _columns(endings: Sequence[Ending]) -> tuple[list[object], ...]:
@@ -155,7 +158,7 @@ locked AS MATERIALIZED (
     SELECT g.*, j.reason AS asked, j.errors, j.attempt, holdfast.now() AS now FROM holdfast.job j, given g
     WHERE {held_by("g")} ORDER BY g.id FOR UPDATE OF j),
 settled AS MATERIALIZED (
-    SELECT l.id, l.rank, l.after, l.uncharge, l.held, l.result, l.now, {_ERRORS} AS errors,
+    SELECT l.id, l.token, l.rank, l.after, l.uncharge, l.held, l.result, l.now, {_ERRORS} AS errors,
         CASE WHEN l.state = 'queued' AND l.asked IS NOT NULL THEN 'cancelled' ELSE l.state END AS state,
         CASE WHEN l.state = 'queued' THEN l.asked ELSE l.reason END AS reason
     FROM locked l),
@@ -181,7 +184,7 @@ parked AS (
         rank = CASE WHEN s.held IS NULL AND s.after <= 0 AND j.concurrency_key IS NULL AND j.tenant IS NULL
             THEN coalesce(s.rank, j.rank) ELSE j.rank END
     FROM settled s WHERE {same_id("s")} AND s.state NOT IN ('succeeded', 'cancelled'))
-SELECT id::text FROM settled"""
+SELECT id::text, token FROM settled"""
 
 
 def settle(job_ids: Sequence[str], tokens: Sequence[int]) -> Procedure[list[bool]]:
@@ -203,10 +206,11 @@ class Interrupted(msgspec.Struct, frozen=True):
     keys: Keys
 
 
-def find_ended(limit: int) -> Procedure[list[Interrupted]]:
+def find_ended(limit: int, skip: int = 0) -> Procedure[list[Interrupted]]:
     sql = """SELECT id::text, ordering_key, concurrency_key FROM holdfast.job
-        WHERE state = 'running' AND lease_until <= (SELECT holdfast.now()) ORDER BY lease_until LIMIT $1"""
-    return [Interrupted(row[0], Keys(row[1], row[2])) for row in (yield Statement(sql, (limit,)))]
+        WHERE state = 'running' AND lease_until <= (SELECT holdfast.now()) ORDER BY lease_until, id
+        LIMIT $1 OFFSET $2"""
+    return [Interrupted(row[0], Keys(row[1], row[2])) for row in (yield Statement(sql, (limit, skip)))]
 
 
 def find_of_worker(worker: str) -> Procedure[list[Interrupted]]:

@@ -38,7 +38,8 @@ class LowWater:
     def __init__(self) -> None:
         self._marks: dict[str, tuple[int, int]] = {}  # by queue
         self._many_dead = False
-        self._looked = self._rested = float("-inf")  # times on the monotonic clock
+        self._looked = float("-inf")  # on the monotonic clock
+        self._rested: dict[str, float] = {}  # by queue: from then on one is claimed from the top again
 
     def wants_to_know(self) -> bool:
         """Whether it is time to count dead rows again."""
@@ -51,7 +52,7 @@ class LowWater:
         self._many_dead = dead >= MANY
 
     def marks(self, wants: Mapping[str, int]) -> Marks:
-        if not self._many_dead or monotonic() >= self._rested:
+        if not self._many_dead or self._is_rested(wants):
             return from_the_top(wants)
         known = [(queue, number) for queue, number in wants.items() if number > 0 and queue in self._marks]
         places = [self._marks[queue] for queue, _ in known]
@@ -73,14 +74,20 @@ class LowWater:
             lowest[queue] = min(lowest.get(queue, (priority, rank)), (priority, rank))
         self._marks |= lowest
 
+    def _is_rested(self, wants: Mapping[str, int]) -> bool:
+        now = monotonic()
+        return any(now >= self._rested.get(queue, now) for queue, number in wants.items() if number > 0)
+
     @contextmanager
-    def timed(self) -> Generator[None, None, None]:
-        """Around one claim. One from the top is a reason to rest for a while."""
-        began = monotonic()
-        from_top = began >= self._rested
-        yield
-        if self._many_dead and from_top:
-            self._rested = monotonic() + _SHARE * (monotonic() - began)
+    def timed(self, wants: Mapping[str, int]) -> Generator[None, None, None]:
+        """Around one claim. One from the top is a reason to rest for a while, also when it failed."""
+        began, from_top = monotonic(), self._is_rested(wants)
+        try:
+            yield
+        finally:
+            if self._many_dead and from_top:
+                now = monotonic()
+                self._rested |= dict.fromkeys(wants, now + _SHARE * (now - began))
 
 
 def from_the_top(wants: Mapping[str, int]) -> Marks:

@@ -122,6 +122,11 @@ class Pool:
             "Hold transactions for less long, or raise pool_size in the store's URL."
         )
 
+    @property
+    def has_room(self) -> bool:
+        """Whether an ordinary caller would get a connection at once."""
+        return self._used < self._room(urgent=False) and not self._waiting[False]
+
     def _room(self, *, urgent: bool) -> int:
         return self._size if urgent or self._size == 1 else self._size - 1
 

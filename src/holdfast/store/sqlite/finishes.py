@@ -17,7 +17,7 @@ _SUCCEED = """
     INSERT INTO holdfast_over (seq, state, token, attempt, worker, started_at, finished_at, result)
     SELECT r.seq, 'succeeded', r.token, r.attempt, r.worker, r.started_at, ?2, g.value ->> 2
     FROM json_each(?1) AS g CROSS JOIN holdfast_running AS r ON r.seq = g.value ->> 0 AND r.token = g.value ->> 1
-    RETURNING seq"""
+    RETURNING seq, token"""
 _STOP = "DELETE FROM holdfast_running WHERE seq IN (SELECT value FROM json_each(?))"
 
 
@@ -26,7 +26,7 @@ def finish(db: Db, finishes: Sequence[Finish]) -> list[bool]:
     for item in finishes:
         first.setdefault((item.claim.row, item.claim.token), item)
     done = [item for item in first.values() if isinstance(item.outcome, Done)]
-    succeeded = _succeed(db, done) if done else set()
+    succeeded = _succeed(db, done) if done else set[tuple[int, int]]()
     accepted = [
         first.pop((item.claim.row, item.claim.token), None) is item and _accept(db, item, succeeded)
         for item in finishes
@@ -35,19 +35,21 @@ def finish(db: Db, finishes: Sequence[Finish]) -> list[bool]:
     return accepted
 
 
-def _accept(db: Db, item: Finish, succeeded: set[int]) -> bool:
+def _accept(db: Db, item: Finish, succeeded: set[tuple[int, int]]) -> bool:
     if isinstance(item.outcome, Done):
-        return item.claim.row in succeeded
+        return (item.claim.row, item.claim.token) in succeeded
     return _end(db, item.claim, item.outcome)
 
 
-def _succeed(db: Db, done: Sequence[Finish]) -> set[int]:
+def _succeed(db: Db, done: Sequence[Finish]) -> set[tuple[int, int]]:
     batch = [(item.claim.row, item.claim.token, item.outcome.result) for item in done]  # type: ignore[union-attr]
-    succeeded = {seq for (seq,) in db.rows(_SUCCEED, msgspec.json.encode(batch).decode(), db.now)}
+    succeeded = set(db.rows(_SUCCEED, msgspec.json.encode(batch).decode(), db.now))
     if succeeded:
-        db.run(_STOP, numbers(succeeded))
+        db.run(_STOP, numbers(seq for seq, _ in succeeded))
     for item in done:
-        if item.claim.row in succeeded and (item.claim.keyed or item.claim.unique is not None):
+        if (item.claim.row, item.claim.token) in succeeded and (
+            item.claim.keyed or item.claim.unique is not None
+        ):
             let_go(db, item.claim.row)
     return succeeded
 

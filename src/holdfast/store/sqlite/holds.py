@@ -68,11 +68,18 @@ def repair(db: Db, *, limit: int) -> int:
         limit,
     )
     slots = db.rows(
-        "SELECT DISTINCT concurrency_key FROM holdfast_queued WHERE held = 'concurrency' LIMIT ?", limit
+        """SELECT DISTINCT q.concurrency_key FROM holdfast_queued AS q JOIN holdfast_job AS j USING (seq)
+            WHERE q.held = 'concurrency' AND j.concurrency_limit >
+                (SELECT count(*) FROM holdfast_slot WHERE key = q.concurrency_key) LIMIT ?""",
+        limit,
     )
     ready = pass_on(db, [Freed(key, None) for (key,) in orders] + [Freed(None, key) for (key,) in slots])
     windows = db.rows(
-        "SELECT DISTINCT queue, tenant FROM holdfast_queued WHERE held = 'tenant' LIMIT ?", limit
+        """SELECT queue, tenant FROM (SELECT DISTINCT queue, tenant FROM holdfast_queued WHERE held = 'tenant') AS w
+            WHERE (SELECT count(*) FROM holdfast_queued AS q WHERE q.queue = w.queue AND q.tenant = w.tenant
+                AND q.tenant IS NOT NULL AND q.held IS NULL) < ? LIMIT ?""",
+        WINDOW,
+        limit,
     )
     return ready + sum(fill_window(db, queue, tenant, WINDOW) for queue, tenant in windows)
 

@@ -44,6 +44,45 @@ class FencingConformance(Conformance):
         await store.claims.rescue_worker("w1")
         await self._nothing_is_accepted(store, lost)
 
+    async def _lost_and_held(self, store: Store, **options: object) -> tuple[Claim, Claim]:
+        """Two claims of one job: the token of the first is old."""
+        await put(store, **options)
+        await store.holds.promote()
+        lost = await take_one(store)
+        await self.advance(store, LEASE)
+        await store.claims.rescue()
+        await store.holds.promote()
+        return lost, await take_suspect(store)
+
+    async def test_in_one_call_an_old_token_takes_nothing_from_the_newest(self, store: Store) -> None:
+        for options in ({}, {"concurrency": "c", "concurrency_limit": 1}):
+            for ends in ((Done(), Done()), (Retry(), Done()), (Done(), Retry())):
+                lost, held = await self._lost_and_held(store, **options)
+                finishes = [Finish(lost, ends[0]), Finish(held, ends[1])]
+                assert await store.claims.finish(finishes) == [False, True]
+                await self._empty(store, held.job_id)
+            lost, held = await self._lost_and_held(store, **options)
+            accepted, _ = await store.claims.finish_and_claim(
+                [Finish(lost, Done()), Finish(held, Done())], {}, lease=LEASE, worker="w"
+            )
+            assert accepted == [False, True]
+            lost, held = await self._lost_and_held(store, **options)
+            assert await store.holds.hold([lost, held, held], Held.GUARD) == [False, True, False]
+            await self._empty(store, held.job_id)
+            lost, held = await self._lost_and_held(store, **options)
+            assert await store.claims.release([held, lost, held]) == [True, False, False]
+            await self._empty(store, held.job_id)
+
+    async def _empty(self, store: Store, job_id: str) -> None:
+        await store.jobs.cancel(job_id, "enough")
+
+    async def test_callers_at_once_with_an_old_and_the_newest_token(self, store: Store) -> None:
+        """Their finishes may go into one transaction; each is answered for itself."""
+        for _ in range(5):
+            lost, held = await self._lost_and_held(store)
+            answers = await asyncio.gather(*(end(store, claim, Done()) for claim in (lost, held, lost)))
+            assert answers == [False, True, False]
+
     async def _nothing_is_accepted(self, store: Store, lost: Claim) -> None:
         before = await the(store, lost.job_id)
         for outcome in OUTCOMES:
