@@ -8,11 +8,12 @@ from typing import Any, TypeVar
 from holdfast.kernel.errors import LeaseLost, UsageError
 from holdfast.kernel.names import check_int, check_name, check_seconds, check_text
 from holdfast.kernel.show import show
-from holdfast.store.records import AuditEntry, Claim, Finish, KeyClaim, Lease, NewJob, check_id
+from holdfast.store.records import AuditEntry, Claim, Finish, KeyClaim, KeyScope, Lease, NewJob, check_id
 from holdfast.store.states import Held, State
 
 __all__ = [
     "all_held",
+    "check_again",
     "check_by_hand",
     "check_claims",
     "check_entry",
@@ -20,14 +21,19 @@ __all__ = [
     "check_held",
     "check_held_lease",
     "check_id",
+    "check_if_given",
     "check_jobs",
     "check_key_claim",
     "check_lease",
     "check_limit",
     "check_queues",
     "check_reason",
+    "check_scope",
+    "check_sql",
     "check_state",
+    "check_tasks",
     "check_text",
+    "check_token",
     "check_wants",
 ]
 
@@ -78,6 +84,41 @@ def check_entry(entry: Any) -> None:
         raise UsageError(f"An audit row is an AuditEntry, not {show(entry)} ({type(entry).__name__}).")
 
 
+def check_scope(scope: Any) -> None:
+    if not isinstance(scope, KeyScope):
+        raise UsageError(
+            f"Whose key it is, is a KeyScope(tenant, principal, route); not {show(scope)} ({type(scope).__name__})."
+        )
+
+
+def check_token(token: Any) -> None:
+    check_int("A token", token, 0, 2**63 - 1)
+
+
+def check_again(again: Any) -> None:
+    if not isinstance(again, bool):
+        raise UsageError(f"again is True or False, not {show(again)} ({type(again).__name__}).")
+
+
+def check_sql(sql: Any) -> None:
+    if not isinstance(sql, str) or not sql.strip():
+        raise UsageError(f"SQL is text that is not empty, not {show(sql)} ({type(sql).__name__}).")
+
+
+def check_if_given(kind: str, name: Any) -> None:
+    """A name to look for, or None for all."""
+    if name is not None:
+        check_name(kind, name)
+
+
+def check_tasks(tasks: Any) -> tuple[str, ...] | None:
+    if tasks is None:
+        return None
+    if isinstance(tasks, str) or not isinstance(tasks, Iterable):
+        raise UsageError(f"tasks is a list of names, not {show(tasks)}.")
+    return tuple(check_name("task", task) for task in tasks)
+
+
 def check_wants(wants: Any) -> dict[str, int]:
     if not isinstance(wants, Mapping):
         raise UsageError(f"Say how many of each queue: {{'default': 10}}, not {show(wants)}.")
@@ -103,7 +144,7 @@ def check_limit(limit: Any, kind: str = "limit") -> None:
 
 
 def check_by_hand(reason: Any) -> None:
-    if reason not in BY_HAND:
+    if not isinstance(reason, str) or reason not in BY_HAND:
         names = ", ".join(sorted(BY_HAND))
         raise UsageError(f"Only these reasons are set and ended by hand: {names}; not {show(reason)}.")
 

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Generator, Sequence
 from typing import Any, TypeAlias, TypeVar
 
 import msgspec
+
+from holdfast.kernel.errors import UsageError
 
 T = TypeVar("T")
 Rows: TypeAlias = Sequence[Sequence[Any]]
@@ -24,6 +27,28 @@ ONE_AT_A_TIME = "One statement at a time: a COMMIT could hide behind the first. 
 def may_be_several(sql: str) -> bool:
     """Whether this text may hold more than one statement; one with a semicolon in a string may look so."""
     return ";" in sql.rstrip("; \t\r\n")
+
+
+_LEADING = r"(?:\s|--[^\n]*\n|/\*.*?\*/)*"
+_CHAIN = re.compile(_LEADING + r"(commit|end|rollback|abort)\b.*\bchain\b", re.IGNORECASE | re.DOTALL)
+_STAYS = re.compile(_LEADING + r"(pragma|attach|detach|create\s+temp(orary)?)\b", re.IGNORECASE | re.DOTALL)
+
+
+def refuse_chain(sql: str) -> None:
+    """COMMIT AND CHAIN ends a transaction and begins another in the same breath: nobody would see it."""
+    if _CHAIN.match(sql):
+        raise UsageError(
+            f"{sql.strip()!r} would end this transaction. Leave that to the end of the `async with` block."
+        )
+
+
+def refuse_what_stays(sql: str) -> None:
+    """On SQLite all callers write through one connection, one after the other."""
+    if _STAYS.match(sql):
+        raise UsageError(
+            f"{sql.strip()!r} would change the connection that everyone's writes go through. "
+            "Read with functions such as pragma_table_info('t'), and use ordinary tables."
+        )
 
 
 # A verb as a generator: it yields a statement, is sent the rows, and returns the answer. It does no I/O itself,

@@ -210,3 +210,13 @@ async def test_a_finish_whose_key_is_taken_does_not_hold_up_others(store, other)
         assert not blocked.done()
     answers = [await blocked, *await again]
     assert sorted(answers) == [False, True, True, True]
+
+
+@pytest.mark.parametrize("sql", ["COMMIT AND CHAIN", "/* now */ rollback and chain", "-- x\nEND AND CHAIN"])
+@pytest.mark.parametrize("verb", ["execute", "fetch"])
+async def test_a_transaction_is_not_exchanged_for_another(single, verb, sql):
+    async with single.transaction() as tx:
+        await single.jobs.enqueue([job()], tx=tx)
+        with pytest.raises(UsageError, match="would end this transaction"):
+            await getattr(tx, verb)(sql)
+    assert len(await take(single)) == 1

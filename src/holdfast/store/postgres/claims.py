@@ -20,6 +20,7 @@ from holdfast.store.checks import (
     check_lease,
     check_limit,
     check_queues,
+    check_token,
     check_wants,
 )
 from holdfast.store.postgres import claiming as c
@@ -125,6 +126,7 @@ class Claims(Subject):
 
     async def settle(self, job_id: str, token: int) -> bool:
         check_id(job_id)
+        check_token(token)
         [accepted] = await self._database.read(partial(f.settle, [job_id], [token]))
         return accepted
 

@@ -7,7 +7,13 @@ from functools import partial
 
 import msgspec
 
-from holdfast.store.checks import check_by_hand, check_claims, check_limit
+from holdfast.store.checks import (
+    check_by_hand,
+    check_claims,
+    check_if_given,
+    check_limit,
+    check_tasks,
+)
 from holdfast.store.ladder import climb, share
 from holdfast.store.postgres.claims import part_size
 from holdfast.store.postgres.connection import in_parts
@@ -158,6 +164,9 @@ class Holds(Subject):
         limit: int = 500,
     ) -> int:
         check_by_hand(reason)
+        check_if_given("queue", queue)
+        check_if_given("guard", guard)
+        tasks = check_tasks(tasks)
         check_limit(limit)
         make = partial(unhold, reason, queue=queue, tasks=tasks, guard=guard, limit=limit)
         return await self._database.write(make, repeatable=True)

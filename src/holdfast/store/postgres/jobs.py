@@ -7,7 +7,16 @@ from functools import partial
 
 from holdfast.kernel.errors import CommitUnknown
 from holdfast.store.batching import Batcher
-from holdfast.store.checks import check_held, check_id, check_jobs, check_limit, check_reason, check_state
+from holdfast.store.checks import (
+    check_again,
+    check_held,
+    check_id,
+    check_if_given,
+    check_jobs,
+    check_limit,
+    check_reason,
+    check_state,
+)
 from holdfast.store.postgres.connection import AlreadyStored, still_unknown
 from holdfast.store.postgres.enqueue import PLAIN, enqueue, is_batchable, is_plain, is_single, plain_columns
 from holdfast.store.postgres.moves import cancel
@@ -77,6 +86,7 @@ class Jobs(Subject):
         self, jobs: Sequence[NewJob], *, tx: object | None = None, again: bool = False
     ) -> list[Enqueued]:
         jobs = check_jobs(jobs)
+        check_again(again)
         if not jobs:
             return []
         if tx is not None:
@@ -136,6 +146,8 @@ class Jobs(Subject):
         limit: int = 100,
     ) -> list[JobRecord]:
         check_state(state)
+        check_if_given("queue", queue)
+        check_if_given("task", task)
         check_held(held)
         check_limit(limit)
         return await self._database.read(

@@ -7,7 +7,13 @@ from typing import TypeAlias
 
 from holdfast.kernel.errors import StoreUnavailable
 from holdfast.kernel.names import check_name, check_seconds
-from holdfast.store.checks import check_lease, check_limit, check_text
+from holdfast.store.checks import (
+    check_key_claim,
+    check_lease,
+    check_limit,
+    check_scope,
+    check_text,
+)
 from holdfast.store.postgres.subject import Subject
 from holdfast.store.records import ABANDONED, KeyBusy, KeyClaim, KeyDone, KeyMismatch, KeyScope
 from holdfast.store.statements import Procedure, Statement
@@ -76,6 +82,7 @@ class Keys(Subject):
     async def begin(
         self, scope: KeyScope, key: str, *, fingerprint: str, lease: float, tx: object | None = None
     ) -> Begun:
+        check_scope(scope)
         check_name("key", key)
         check_name("fingerprint", fingerprint)
         check_lease("lease", lease)
@@ -85,6 +92,7 @@ class Keys(Subject):
         return await (await self._home.adopt(tx)).run(make())
 
     async def finish(self, claim: KeyClaim, response: str, *, keep: float, tx: object | None = None) -> bool:
+        check_key_claim(claim)
         check_text("response", response)
         check_seconds("keep", keep)
         make = partial(finish, claim, response, keep=keep)
@@ -93,6 +101,7 @@ class Keys(Subject):
         return await (await self._home.adopt(tx)).run(make())
 
     async def abandon(self, claim: KeyClaim) -> bool:
+        check_key_claim(claim)
         return await self._database.write(partial(abandon, claim))
 
     async def prune(self, *, limit: int = 1000) -> int:

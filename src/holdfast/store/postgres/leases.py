@@ -6,7 +6,12 @@ from functools import partial
 
 from holdfast.kernel.names import check_name
 from holdfast.kernel.show import storable
-from holdfast.store.checks import check_lease, check_limit, check_reason
+from holdfast.store.checks import (
+    check_held_lease,
+    check_lease,
+    check_limit,
+    check_reason,
+)
 from holdfast.store.postgres.subject import Subject
 from holdfast.store.records import Lease
 from holdfast.store.statements import Procedure, Statement
@@ -83,10 +88,12 @@ class Leases(Subject):
         return await self._database.write(partial(acquire, name, owner=owner, ttl=ttl), repeatable=True)
 
     async def renew(self, lease: Lease, *, ttl: float) -> Lease | None:
+        check_held_lease(lease)
         check_lease("ttl", ttl)
         return await self._database.write(partial(renew, lease, ttl=ttl), urgent=True, repeatable=True)
 
     async def release(self, lease: Lease) -> bool:
+        check_held_lease(lease)
         return await self._database.write(partial(release, lease))
 
     async def get(self, name: str) -> Lease | None:

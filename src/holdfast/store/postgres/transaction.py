@@ -11,9 +11,10 @@ import asyncpg
 
 from holdfast.kernel.crashpoints import crashpoint
 from holdfast.kernel.errors import TransactionEnded, UsageError
+from holdfast.store.checks import check_sql
 from holdfast.store.postgres.connection import FREE_PLANNING, Database, commit, drive
 from holdfast.store.postgres.failures import FAILURES, is_lost, is_unsent, translate
-from holdfast.store.statements import ONE_AT_A_TIME, Procedure, may_be_several
+from holdfast.store.statements import ONE_AT_A_TIME, Procedure, may_be_several, refuse_chain
 
 T = TypeVar("T")
 
@@ -76,7 +77,7 @@ class PostgresTx:
 
     async def execute(self, sql: str, /, *params: Any) -> int:
         """Run one statement with `$1`, `$2` …; returns how many rows it changed."""
-        self._enter()
+        self._enter(sql)
         try:
             with _one_statement():
                 status = await self._run_one(sql, params)
@@ -97,7 +98,7 @@ class PostgresTx:
         return str(statement.get_statusmsg())
 
     async def fetch(self, sql: str, /, *params: Any) -> list[tuple[Any, ...]]:
-        self._enter()
+        self._enter(sql)
         try:
             with _one_statement():
                 rows = await self._connection.fetch(sql, *params)
@@ -122,7 +123,9 @@ class PostgresTx:
             raise TransactionEnded(f"The transaction {self._ended}.")
         self.database.pool.check_process()
 
-    def _enter(self) -> None:
+    def _enter(self, sql: str) -> None:
+        check_sql(sql)
+        refuse_chain(sql)
         self._check()
         self._used = True
 

@@ -4,7 +4,11 @@ from __future__ import annotations
 
 from functools import partial
 
-from holdfast.store.checks import check_entry, check_limit
+from holdfast.store.checks import (
+    check_entry,
+    check_if_given,
+    check_limit,
+)
 from holdfast.store.records import AuditEntry
 from holdfast.store.sqlite.connection import Db
 from holdfast.store.sqlite.subject import Subject
@@ -30,5 +34,6 @@ class Audit(Subject):
         await self._file.write(partial(write, entry=entry), tx=tx)
 
     async def find(self, *, subject: str | None = None, limit: int = 100) -> list[AuditEntry]:
+        check_if_given("subject", subject)
         check_limit(limit)
         return await self._file.read(partial(find, subject=subject, limit=limit))

@@ -16,6 +16,7 @@ from holdfast.store.checks import (
     check_lease,
     check_limit,
     check_queues,
+    check_token,
     check_wants,
 )
 from holdfast.store.records import Claim, Finish, Renewal, Rescue
@@ -165,6 +166,7 @@ class Claims(Subject):
 
     async def settle(self, job_id: str, token: int) -> bool:
         check_id(job_id)
+        check_token(token)
         return await self._file.read(partial(settle, job_id=job_id, token=token))
 
     async def rescue(self, *, limit: int = 100) -> list[Rescue]:

@@ -7,7 +7,13 @@ from functools import partial
 
 import msgspec
 
-from holdfast.store.checks import check_by_hand, check_claims, check_limit
+from holdfast.store.checks import (
+    check_by_hand,
+    check_claims,
+    check_if_given,
+    check_limit,
+    check_tasks,
+)
 from holdfast.store.ladder import share
 from holdfast.store.records import Claim
 from holdfast.store.sqlite import finishes, moves
@@ -105,6 +111,9 @@ class Holds(Subject):
         limit: int = 500,
     ) -> int:
         check_by_hand(reason)
+        check_if_given("queue", queue)
+        check_if_given("guard", guard)
+        tasks = check_tasks(tasks)
         check_limit(limit)
         return await self._file.write(
             partial(unhold, reason=reason, queue=queue, tasks=tasks, guard=guard, limit=limit)

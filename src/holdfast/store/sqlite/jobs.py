@@ -7,7 +7,16 @@ from functools import partial
 
 from holdfast.kernel.errors import CommitUnknown, NotOpen, StoreError, TooManyWaiting
 from holdfast.kernel.show import storable
-from holdfast.store.checks import check_held, check_id, check_jobs, check_limit, check_reason, check_state
+from holdfast.store.checks import (
+    check_again,
+    check_held,
+    check_id,
+    check_if_given,
+    check_jobs,
+    check_limit,
+    check_reason,
+    check_state,
+)
 from holdfast.store.records import Count, Enqueued, JobRecord, NewJob
 from holdfast.store.sqlite.connection import Db
 from holdfast.store.sqlite.moves import end_parked, end_queued, pass_on
@@ -182,9 +191,10 @@ class Jobs(Subject):
         jobs: Sequence[NewJob],
         *,
         tx: object | None = None,
-        again: bool = False,  # noqa: ARG002  an id is known here for as long as the history keeps it
+        again: bool = False,  # an id is known here for as long as the history keeps it, asked again or not
     ) -> list[Enqueued]:
         jobs = check_jobs(jobs)
+        check_again(again)
         call = partial(enqueue, jobs=jobs)
         if tx is not None:
             return await self._file.write(call, tx=tx)
@@ -215,6 +225,8 @@ class Jobs(Subject):
         limit: int = 100,
     ) -> list[JobRecord]:
         check_state(state)
+        check_if_given("queue", queue)
+        check_if_given("task", task)
         check_held(held)
         check_limit(limit)
         return await self._file.read(

@@ -5,7 +5,13 @@ from __future__ import annotations
 from functools import partial
 
 from holdfast.kernel.names import check_name, check_seconds
-from holdfast.store.checks import check_key_claim, check_lease, check_limit, check_text
+from holdfast.store.checks import (
+    check_key_claim,
+    check_lease,
+    check_limit,
+    check_scope,
+    check_text,
+)
 from holdfast.store.records import ABANDONED, KeyBusy, KeyClaim, KeyDone, KeyMismatch, KeyScope
 from holdfast.store.sqlite.connection import Db
 from holdfast.store.sqlite.subject import Subject
@@ -61,6 +67,7 @@ class Keys(Subject):
     async def begin(
         self, scope: KeyScope, key: str, *, fingerprint: str, lease: float, tx: object | None = None
     ) -> KeyClaim | KeyDone | KeyBusy | KeyMismatch:
+        check_scope(scope)
         check_name("key", key)
         check_name("fingerprint", fingerprint)
         check_lease("lease", lease)

@@ -8,11 +8,12 @@ from typing import Any, Self, TypeVar
 
 from holdfast.kernel.errors import TransactionEnded, UsageError
 from holdfast.kernel.spawn import Reply
+from holdfast.store.checks import check_sql
 from holdfast.store.sqlite.connection import Db
 from holdfast.store.sqlite.rows import Row
 from holdfast.store.sqlite.served import Work
 from holdfast.store.sqlite.writer import End, Session, Writer
-from holdfast.store.statements import ONE_AT_A_TIME, may_be_several
+from holdfast.store.statements import ONE_AT_A_TIME, may_be_several, refuse_what_stays
 
 T = TypeVar("T")
 
@@ -45,9 +46,11 @@ class SqliteTx:
 
     async def execute(self, sql: str, /, *params: Any) -> int:
         """Run one statement with `$1`, `$2` …; returns how many rows it changed."""
+        _check(sql)
         return await self.run(lambda db: _execute(db, sql, params))
 
     async def fetch(self, sql: str, /, *params: Any) -> list[Row]:
+        _check(sql)
         return await self.run(lambda db: _rows(db, sql, params))
 
     async def run(self, call: Callable[[Db], T]) -> T:
@@ -71,6 +74,11 @@ def _execute(db: Db, sql: str, params: tuple[Any, ...]) -> int:
     _rows(db, sql, params)
     # changes() leaves out what triggers wrote, and stays as it was when a statement writes nothing.
     return db.connection.changes() if db.connection.total_changes() != before else 0
+
+
+def _check(sql: str) -> None:
+    check_sql(sql)
+    refuse_what_stays(sql)
 
 
 def _rows(db: Db, sql: str, params: tuple[Any, ...]) -> list[Row]:

@@ -1,0 +1,130 @@
+"""Every verb with every kind of wrong value: a clear error or an answer, and on both stores the same one."""
+
+from __future__ import annotations
+
+import pytest
+
+from holdfast.kernel.errors import HoldfastError
+from holdfast.kernel.ids import new_id
+from holdfast.kernel.outcomes import Done
+from holdfast.store.postgres.store import PostgresStore
+from holdfast.store.records import AuditEntry, Claim, Finish, KeyClaim, KeyScope, Lease, NewJob
+from holdfast.store.sqlite.store import SqliteStore
+from holdfast.store.states import Held
+
+VALUES = [
+    None, 5, -1, 1.5, float("nan"), float("inf"), "", "x" * 10_000, "a\ud83e", "a\0b", b"a", [], {}, object(), True,
+    2**70, [None], ["x"], ["a\ud83e"], {"q": float("nan")}, {"q": 2**70}, (1,), set(), print,
+]  # fmt: skip
+ID = new_id()
+CLAIM = Claim(ID, 1, 0.0, "t", "q", "{}", 1, 0, False, 0.0, 0)
+SCOPE = KeyScope("a", "b", "c")
+KEY, LEASE = KeyClaim(SCOPE, "k", 1, 0.0), Lease("n", "w", 1, 0.0)
+FINISHES = [Finish(CLAIM, Done())]
+CLAIMING = {"lease": 30, "worker": "w"}
+VERBS = {
+    "jobs.enqueue": ([[NewJob(id=ID, task="t")]], {"again": False}),
+    "jobs.get": ([ID], {}),
+    "jobs.find": ([], {"state": None, "queue": None, "task": None, "held": None, "limit": 10}),
+    "jobs.cancel": ([ID, "why"], {}),
+    "claims.claim": ([{"other": 1}], CLAIMING),
+    "claims.claim_suspect": ([["other"]], CLAIMING),
+    "claims.renew": ([[CLAIM]], {"lease": 30}),
+    "claims.finish": ([FINISHES], {}),
+    "claims.finish_and_claim": ([FINISHES, {"other": 1}], CLAIMING),
+    "claims.release": ([[CLAIM]], {}),
+    "claims.settle": ([ID, 5], {}),
+    "claims.rescue": ([], {"limit": 5}),
+    "claims.rescue_worker": (["w"], {}),
+    "holds.promote": ([], {"window": 5, "limit": 5}),
+    "holds.hold": ([[CLAIM], Held.GUARD], {}),
+    "holds.unhold": ([Held.GUARD], {"queue": "q", "tasks": ["t"], "guard": "g", "limit": 5}),
+    "holds.expire": ([], {"limit": 5}),
+    "holds.repair": ([], {"limit": 5}),
+    "queues.pause": (["paused"], {"by": "a"}),
+    "queues.resume": (["paused"], {"by": "a"}),
+    "history.prune": ([], {"keep": 1e6}),
+    "leases.acquire": (["n"], {"owner": "w", "ttl": 5}),
+    "leases.renew": ([LEASE], {"ttl": 5}),
+    "leases.release": ([LEASE], {}),
+    "leases.get": (["n"], {}),
+    "leases.steal": (["n"], {"actor": "a", "reason": "r"}),
+    "leases.prune": ([], {"limit": 5}),
+    "schedules.tick": (["s", 5.0, NewJob(id=new_id(), task="t")], {}),
+    "schedules.last": (["s"], {}),
+    "keys.begin": ([SCOPE, "k"], {"fingerprint": "f", "lease": 5}),
+    "keys.finish": ([KEY, "{}"], {"keep": 5}),
+    "keys.abandon": ([KEY], {}),
+    "keys.prune": ([], {"limit": 5}),
+    "audit.write": ([AuditEntry(actor="a", action="b", subject="c")], {}),
+    "audit.find": ([], {"subject": "c", "limit": 5}),
+}
+
+
+def calls(verb):
+    """The verb's arguments with one of them wrong, each in turn."""
+    given, named = VERBS[verb]
+    for value in VALUES:
+        for place in range(len(given)):
+            yield [*given[:place], value, *given[place + 1 :]], named
+        for name in named:
+            yield given, named | {name: value}
+
+
+async def answer(store, verb, given, named):
+    """What came back, without what is the store's own: tokens and times."""
+    subject, name = verb.split(".")
+    try:
+        found = await getattr(getattr(store, subject), name)(*given, **named)
+    except HoldfastError as error:
+        return f"{type(error).__name__}: {error}"
+    return len(found) if isinstance(found, list) else type(found).__name__
+
+
+@pytest.fixture
+async def stores(tmp_path, postgres_url):
+    opened = [SqliteStore(str(tmp_path / "a.db")), PostgresStore(postgres_url)]
+    for store in opened:
+        await store.open()
+    yield opened
+    for store in opened:
+        await store.close()
+
+
+@pytest.mark.parametrize("verb", VERBS)
+async def test_both_stores_answer_alike_whatever_they_are_given(stores, verb):
+    for given, named in calls(verb):
+        one, other = [await answer(store, verb, given, named) for store in stores]
+        assert one == other, f"{verb} of {given} and {named}"
+
+
+async def test_nothing_is_left_behind_by_what_is_refused(stores):
+    good = [NewJob(id=new_id(), task="t")]
+    for store in stores:
+        for given, named in calls("jobs.enqueue"):
+            if given[0] is not VERBS["jobs.enqueue"][0][0]:
+                await answer(store, "jobs.enqueue", given, named)
+        assert await store.jobs.count() == []
+        await store.jobs.enqueue(good)
+        assert len(await store.jobs.count()) == 1
+
+
+@pytest.mark.parametrize("sql", [5, None, "", "  ", b"SELECT 1", ["SELECT 1"]])
+async def test_sql_is_text(stores, sql):
+    for store in stores:
+        for verb in ("execute", "fetch"):
+            with pytest.raises(HoldfastError, match="SQL is text"):
+                async with store.transaction() as tx:
+                    await getattr(tx, verb)(sql)
+
+
+def test_every_verb_of_the_port_is_tried():
+    from holdfast.store import ports
+
+    found = {
+        f"{name}.{verb}"
+        for name in ("jobs", "claims", "holds", "queues", "history", "leases", "schedules", "keys", "audit")
+        for verb in vars(getattr(ports, name.capitalize()))
+        if not verb.startswith("_")
+    }
+    assert found - set(VERBS) == {"jobs.count", "queues.paused"}  # they take nothing
