@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
 from functools import partial
+from typing import Any
 
 import msgspec
 
@@ -93,6 +94,17 @@ async def _row_is_there(life: Life, op: Op) -> bool:
             await sleep(jittered(0.5))
 
 
+def traced(epoch: float, op: int, place: int) -> dict[str, Any]:
+    """What a job carries along, different for each."""
+    return {
+        "correlation_id": f"story {op}",
+        "causation_id": f"cause {op}.{place}",
+        "trace": f"trace {place}.{op}",
+        "deadline": epoch + 1000.0 * op + place,
+        "generation": op + place,
+    }
+
+
 def _new_jobs(life: Life, op: Op) -> list[NewJob]:
     return [_new_job(life, op, place, spec) for place, spec in enumerate(op.jobs)]
 
@@ -113,6 +125,7 @@ def _new_job(life: Life, op: Op, place: int, spec: JobSpec) -> NewJob:
         concurrency_limit=None if spec.concurrency is None else SLOTS[spec.concurrency],
         tenant=spec.tenant,
         guard=spec.guard,
+        **traced(life.fleet.plan.epoch, op.number, place),
         max_waiting=spec.max_waiting,
     )
 

@@ -94,6 +94,12 @@ class Made(msgspec.Struct, gc=False):
     guard: str | None = None
     interruptions: int = 0
     strikes: int = 0
+    task: str = ""
+    correlation_id: str | None = None
+    causation_id: str | None = None
+    trace: str | None = None
+    deadline: float | None = None
+    generation: int = 0
     entry: Entry | None = None
 
 
@@ -134,7 +140,7 @@ class Ledger:
     # --- jobs ---
 
     def _job_insert(self, where: tuple[Any, ...], row: tuple[Any, ...]) -> None:
-        made = Made(*row[:14])
+        made = Made(*row[:20])
         self._jobs[made.seq] = made
         self.made[made.id] = made
         self._now[made.seq] = _Now()

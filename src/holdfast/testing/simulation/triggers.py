@@ -11,7 +11,7 @@ from typing import Any
 
 import apsw
 
-WIDTH = 16  # values of a row that the log keeps
+WIDTH = 20  # values of a row that the log keeps
 # A business table and a fenced register, as a user would have them, and the log.
 _VALUES = ", ".join(f"v{place}" for place in range(WIDTH))
 _TABLES = f"""
@@ -27,7 +27,7 @@ LOGGED = {
     "job": (
         "holdfast_job",
         "INSERT UPDATE",
-        "seq id queue args expires_at unique_key ordering_key concurrency_key concurrency_limit tenant priority guard interruptions strikes",
+        "seq id queue args expires_at unique_key ordering_key concurrency_key concurrency_limit tenant priority guard interruptions strikes task correlation_id causation_id trace deadline generation",
     ),
     "queued": ("holdfast_queued", "INSERT UPDATE", "seq rank held attempt suspect token run_at"),
     "running": ("holdfast_running", "INSERT UPDATE", "seq token lease_until worker alone attempt rank stop"),

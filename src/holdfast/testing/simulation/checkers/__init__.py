@@ -27,7 +27,9 @@ SURPRISE = (
 CHECKERS: dict[str, Checker] = {
     "I1 acknowledged is present": enqueues.acknowledged_is_present,
     "I2 a job exists if and only if its transaction committed": enqueues.with_its_transaction,
+    "I1 stored as given": enqueues.as_given,
     "I2 refused is absent": enqueues.refused_is_absent,
+    "I2 a transaction ends in time": enqueues.cut_off,
     "I3 a request of unknown outcome, repeated, is one job": enqueues.once_for_a_request,
     "I3 a unique key has one job that is not over": enqueues.unique,
     "I3 who has a twin is told so": enqueues.twins,
@@ -48,6 +50,7 @@ CHECKERS: dict[str, Checker] = {
     "I12 slots": order.slots,
     "I13 by priority, then rank": order.claimed_in_order,
     "I13 a tenant's window": order.windows,
+    "I13 put back to its place": order.put_back,
     "I13 all work ends after the faults": progress.ends,
     "I13 what is over holds nothing": progress.lets_go,
     "I13 the ready start soon": progress.starts_soon,

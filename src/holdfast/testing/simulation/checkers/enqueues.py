@@ -5,8 +5,11 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Iterator
 
+from holdfast.testing.simulation.callers import traced
 from holdfast.testing.simulation.checkers.run import Run
 from holdfast.testing.simulation.history import Call
+
+LIMIT = 5.0  # seconds that a transaction on SQLite may take
 
 
 def acknowledged_is_present(run: Run) -> Iterator[str]:
@@ -45,6 +48,14 @@ def with_its_transaction(run: Run) -> Iterator[str]:
         stored = [job_id for job_id in calls[0].asked[1] if job_id in run.ledger.made]
         if stored and {call.kind for call in calls} == {"fail"}:
             yield f"op {op}: every try failed ({[call.answer for call in calls]}), yet {stored} are stored"
+
+
+def cut_off(run: Run) -> Iterator[str]:
+    """A transaction that keeps others from writing for too long does not commit."""
+    for call in run.history.of("transaction"):
+        seconds = run.plan.ops[call.asked[0]].seconds
+        if call.kind == "ok" and seconds > LIMIT + 0.5:
+            yield f"op {call.asked[0]}: its transaction committed after {seconds} s"
 
 
 def refused_is_absent(run: Run) -> Iterator[str]:
@@ -95,6 +106,22 @@ def unique(run: Run) -> Iterator[str]:
         for stored in call.answer if call.kind == "ok" else ():
             if not stored.created and ended.get(stored.id, first) < first:
                 yield f"op {call.asked[0]} was referred to {stored.id}, which was over before it asked"
+
+
+def as_given(run: Run) -> Iterator[str]:
+    """What a job was enqueued with is what is stored."""
+    for made in run.ledger.made.values():
+        spec = run.spec(made)
+        if spec is None:
+            continue
+        args = run.args(made)
+        given = {
+            name: getattr(spec, name)
+            for name in ("queue", "priority", "unique", "ordered", "concurrency", "tenant", "guard")
+        }
+        for name, value in (given | traced(run.plan.epoch, args.op, args.place)).items():
+            if getattr(made, name) != value:
+                yield f"job {made.id}: {name} is {getattr(made, name)!r}; it was enqueued with {value!r}"
 
 
 def twins(run: Run) -> Iterator[str]:

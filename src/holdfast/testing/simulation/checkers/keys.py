@@ -7,6 +7,7 @@ from collections.abc import Iterator
 
 from holdfast.store.records import ABANDONED, KeyBusy, KeyDone, KeyMismatch
 from holdfast.testing.simulation.checkers.run import Run
+from holdfast.testing.simulation.contenders import KEEP_ANSWER
 from holdfast.testing.simulation.history import Call
 from holdfast.testing.simulation.ledger import Entry
 
@@ -40,6 +41,15 @@ def held(run: Run) -> Iterator[str]:
                 yield f"key {entry.id}: token {entry.token} after {before.token}"
             if before.what == "key" and (before.until or 0) > entry.at:
                 yield f"key {entry.id}: taken {(before.until or 0) - entry.at:.3f} s before its holder's lease ended"
+        if (
+            before is not None
+            and before.what == "key"
+            and entry.token == before.token
+            and entry.reason is None
+        ):
+            yield f"key {entry.id}: taken over with the token {entry.token} of its last holder"
+        if entry.reason is not None and abs((entry.until or 0) - entry.at - KEEP_ANSWER) > 1:
+            yield f"key {entry.id}: its answer is kept for {(entry.until or 0) - entry.at:.0f} s, not {KEEP_ANSWER} s"
         if entry.reason is not None and not any(
             call.asked == (entry.id, entry.token) and call.spans(entry) for call in finishes
         ):

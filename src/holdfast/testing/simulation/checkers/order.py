@@ -48,6 +48,25 @@ def _needs_slot(entry: Entry) -> bool:
     return entry.state == "running" or (entry.state == "queued" and entry.held is None)
 
 
+def put_back(run: Run) -> Iterator[str]:
+    """A released job goes back to its old place; a retry goes behind all that were ready before it."""
+    released = {claim for call in run.history.of("release") for claim in call.asked}
+    finished = {asked[:2] for call in run.history.of("finish") for asked in call.asked}
+    highest, running = 0, dict[str, int]()
+    for entry in run.ledger.entries:
+        if entry.what not in ("enqueued", "moved", "over"):
+            continue
+        claim, rank = (entry.id, entry.token or 0), entry.rank or 0
+        if entry.was_state == "running" and entry.state == "queued" and entry.held is None:
+            if claim in released and claim not in finished and rank != running.get(entry.id):
+                yield f"job {entry.id}: released, and its rank went from {running.get(entry.id)} to {rank}"
+            if claim in finished and rank <= highest:
+                yield f"job {entry.id}: put back with rank {rank}, before others up to {highest}"
+        if entry.state == "running":
+            running[entry.id] = rank
+        highest = max(highest, rank)
+
+
 def windows(run: Run) -> Iterator[str]:
     """Promotion makes no more jobs of a tenant ready than its window has room; a claim fills up what it took."""
     ready: dict[tuple[str, str | None], set[str]] = defaultdict(set)

@@ -83,3 +83,35 @@ def _any_request_fits_a_key(stack: ExitStack) -> None:
         return original(db, scope, key, fingerprint=known or fingerprint, lease=lease)
 
     replace(stack, keys, "begin", begin)
+
+
+@mutant("a lost key keeps its token")
+def _a_lost_key_keeps_its_token(stack: ExitStack) -> None:
+    """who takes a key over from a lost holder gets that one's token"""
+    rewrite(
+        stack,
+        ("fingerprint = excluded.fingerprint, token = excluded.token", "fingerprint = excluded.fingerprint"),
+    )
+
+
+@mutant("an answer is kept too short")
+def _an_answer_is_kept_too_short(stack: ExitStack) -> None:
+    """a key forgets its answer after a tenth of the time"""
+    original = keys.finish
+
+    def finish(db: Db, claim: KeyClaim, response: str, *, keep: float) -> bool:
+        return original(db, claim, response, keep=keep / 10)
+
+    replace(stack, keys, "finish", finish)
+
+
+@mutant("a lease again with its token")
+def _a_lease_again_with_its_token(stack: ExitStack) -> None:
+    """an owner that takes its own lease again keeps the token"""
+    rewrite(
+        stack,
+        (
+            "SET owner = excluded.owner, token = excluded.token,",
+            "SET owner = excluded.owner, token = iif(owner = excluded.owner, token, excluded.token),",
+        ),
+    )

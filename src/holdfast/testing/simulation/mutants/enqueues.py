@@ -13,7 +13,7 @@ import msgspec
 from holdfast.kernel.errors import CommitUnknown, StoreUnavailable
 from holdfast.kernel.ids import new_id
 from holdfast.store.records import Enqueued, NewJob
-from holdfast.store.sqlite import jobs, schedules
+from holdfast.store.sqlite import jobs, schedules, writer
 from holdfast.store.sqlite.connection import Db
 from holdfast.store.sqlite.transaction import SqliteTx
 from holdfast.testing.simulation.mutants.planting import beside, mutant, replace, unkeyed
@@ -101,3 +101,21 @@ def _a_twin_is_called_new(stack: ExitStack) -> None:
         return [Enqueued(answer.id, created=True) for answer in original(db, jobs)]
 
     replace(stack, jobs, "enqueue", enqueue)
+
+
+@mutant("cause and story are swapped")
+def _cause_and_story_are_swapped(stack: ExitStack) -> None:
+    """a job is stored with its causation as its correlation"""
+    original = jobs._job_row  # noqa: SLF001  the true one
+
+    def job_row(job: NewJob, now: float) -> Any:
+        swapped = {"correlation_id": job.causation_id, "causation_id": job.correlation_id}
+        return original(msgspec.structs.replace(job, **swapped), now)
+
+    replace(stack, jobs, "_job_row", job_row)
+
+
+@mutant("transactions are never cut off")
+def _transactions_are_never_cut_off(stack: ExitStack) -> None:
+    """a caller may keep everyone from writing for as long as it likes"""
+    replace(stack, writer, "TRANSACTION_LIMIT", 1000.0)

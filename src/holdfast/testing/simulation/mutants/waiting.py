@@ -4,10 +4,12 @@
 from __future__ import annotations
 
 from contextlib import ExitStack
+from typing import Any
 from unittest.mock import patch
 
 from holdfast.store import ladder
 from holdfast.store.ladder import Waiting
+from holdfast.store.records import Claim
 from holdfast.store.sqlite import finishes, holds, jobs, moves, rescues
 from holdfast.store.sqlite.connection import Db
 from holdfast.testing.simulation.mutants.planting import mutant, replace, rewrite, unkeyed
@@ -87,3 +89,25 @@ def _promotion_lets_go(stack: ExitStack) -> None:
         return moves.look(db, sql.replace("q.held = 'arrived'", "q.held IN ('arrived', 'guard')"), **params)
 
     replace(stack, holds, "look", look)
+
+
+@mutant("a retry keeps its place")
+def _a_retry_keeps_its_place(stack: ExitStack) -> None:
+    """what is put back goes before those that became ready since"""
+    original = finishes.put_back
+
+    def put_back(db: Db, claim: Claim, **options: Any) -> bool:
+        return original(db, claim, **(options | {"keep_rank": True}))
+
+    replace(stack, finishes, "put_back", put_back)
+
+
+@mutant("release goes to the back")
+def _release_goes_to_the_back(stack: ExitStack) -> None:
+    """what was not run loses its place"""
+    original = finishes.put_back
+
+    def put_back(db: Db, claim: Claim, **options: Any) -> bool:
+        return original(db, claim, **(options | {"keep_rank": False}))
+
+    replace(stack, finishes, "put_back", put_back)
