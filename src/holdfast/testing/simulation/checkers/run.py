@@ -73,6 +73,12 @@ class Run:
             return False
         return all(_smooth(call) for call in life.calls if _within(call, begin, end))
 
+    def was_paused(self, call: Call) -> bool:
+        """Whether the caller's process stood still at some time between question and answer."""
+        end = self.ended if call.answered is None else call.answered.moment
+        pauses = self.lives[call.process].paused
+        return any(start <= end and call.invoked.moment <= stop for start, stop in pauses)
+
     def stepped_within(self, begin: float, end: float) -> bool:
         """Whether the database's clock was stepped then."""
         return any(begin - 1.0 <= moment <= end + 1.0 for moment in self.host_stepped)
