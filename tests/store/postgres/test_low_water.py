@@ -60,8 +60,12 @@ def test_a_queue_rests_by_itself(clock):
     water.tell(MANY)
     claim(water, clock, 0.5)
     assert claim(water, clock, 0.1).used
-    with water.timed({"bulk": 5}):
+    with water.timed({"mail": 0, "bulk": 5}):
         assert not water.marks({"bulk": 5}).used
+        clock[0] += 60.0
+    assert not water.marks({"mail": 5}).used
+    clock[0] += 5.0  # the longest rest
+    assert not water.marks({"bulk": 5}).used
 
 
 def test_a_claim_that_failed_is_a_reason_to_rest_too(clock):

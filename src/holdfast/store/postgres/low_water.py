@@ -19,7 +19,8 @@ from holdfast.store.statements import Procedure, Statement
 
 MANY = 20_000  # dead rows from which on marks are used
 _EVERY = 2.0  # seconds between two looks at how many there are
-_SHARE = 10  # a claim from the top that took a second is not repeated for ten
+_SHARE = 10  # a claim from the top that took 0.1 s is not repeated for 1 s
+_LONGEST = 5.0  # seconds of rest at most
 
 
 class Marks(msgspec.Struct, frozen=True):
@@ -87,7 +88,8 @@ class LowWater:
         finally:
             if self._many_dead and from_top:
                 now = monotonic()
-                self._rested |= dict.fromkeys(wants, now + _SHARE * (now - began))
+                rest = min(_SHARE * (now - began), _LONGEST)
+                self._rested |= {queue: now + rest for queue, number in wants.items() if number > 0}
 
 
 def from_the_top(wants: Mapping[str, int]) -> Marks:
