@@ -15,7 +15,7 @@ from holdfast.store.sqlite import claims, finishes, rescues
 from holdfast.store.sqlite.connection import Db
 from holdfast.store.sqlite.transaction import SqliteTx
 from holdfast.testing.simulation import worker
-from holdfast.testing.simulation.mutants.planting import beside, mutant, replace, rewrite
+from holdfast.testing.simulation.mutants.planting import beside, force, mutant, replace, rewrite
 
 
 @mutant("no fence")
@@ -95,12 +95,7 @@ def _unknown_is_taken_for_refused(stack: ExitStack) -> None:
 @mutant("snooze is charged")
 def _snooze_is_charged(stack: ExitStack) -> None:
     """a deferral costs an attempt"""
-    original = finishes.put_back
-
-    def put_back(db: Db, claim: Claim, **options: Any) -> bool:
-        return original(db, claim, **(options | {"uncharge": 0}))
-
-    replace(stack, finishes, "put_back", put_back)
+    force(stack, finishes, "put_back", uncharge=0)
 
 
 @mutant("strikes are not counted")

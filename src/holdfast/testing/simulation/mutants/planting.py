@@ -41,6 +41,12 @@ def replace(stack: ExitStack, place: object, name: str, substitute: object) -> N
     stack.enter_context(patch.object(place, name, substitute))
 
 
+def force(stack: ExitStack, place: object, name: str, **options: object) -> None:
+    """Call the function as ever, but always with these options."""
+    original = getattr(place, name)
+    replace(stack, place, name, lambda *given, **named: original(*given, **(named | options)))
+
+
 def rewrite(stack: ExitStack, *changes: tuple[str, str], only: str = "") -> None:
     """Change the text of SQL statements on their way to SQLite; of those that contain `only`."""
     for old, _ in changes:

@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 from contextlib import ExitStack
-from typing import Any
 
 import apsw
 
@@ -12,7 +11,7 @@ from holdfast.kernel.outcomes import Outcome, Unknown
 from holdfast.store.records import Claim
 from holdfast.store.sqlite import claims, finishes, history, holds, store
 from holdfast.store.sqlite.connection import Db
-from holdfast.testing.simulation.mutants.planting import mutant, replace, rewrite
+from holdfast.testing.simulation.mutants.planting import force, mutant, replace, rewrite
 
 
 @mutant("claims from a paused queue")
@@ -42,12 +41,7 @@ def _put_back_although_asked(stack: ExitStack) -> None:
 @mutant("later is now")
 def _later_is_now(stack: ExitStack) -> None:
     """retry and snooze come back at once"""
-    original = finishes.put_back
-
-    def put_back(db: Db, claim: Claim, **options: Any) -> bool:
-        return original(db, claim, **(options | {"after": 0.0}))
-
-    replace(stack, finishes, "put_back", put_back)
+    force(stack, finishes, "put_back", after=0.0)
 
 
 @mutant("forgotten too early")

@@ -4,15 +4,13 @@
 from __future__ import annotations
 
 from contextlib import ExitStack
-from typing import Any
 from unittest.mock import patch
 
 from holdfast.store import ladder
 from holdfast.store.ladder import Waiting
-from holdfast.store.records import Claim
 from holdfast.store.sqlite import finishes, holds, jobs, moves, rescues
 from holdfast.store.sqlite.connection import Db
-from holdfast.testing.simulation.mutants.planting import mutant, replace, rewrite, unkeyed
+from holdfast.testing.simulation.mutants.planting import force, mutant, replace, rewrite, unkeyed
 
 
 @mutant("no turn", unkeyed("holdfast_turn", "key TEXT, seq INTEGER"))
@@ -94,20 +92,10 @@ def _promotion_lets_go(stack: ExitStack) -> None:
 @mutant("a retry keeps its place")
 def _a_retry_keeps_its_place(stack: ExitStack) -> None:
     """what is put back goes before those that became ready since"""
-    original = finishes.put_back
-
-    def put_back(db: Db, claim: Claim, **options: Any) -> bool:
-        return original(db, claim, **(options | {"keep_rank": True}))
-
-    replace(stack, finishes, "put_back", put_back)
+    force(stack, finishes, "put_back", keep_rank=True)
 
 
 @mutant("release goes to the back")
 def _release_goes_to_the_back(stack: ExitStack) -> None:
     """what was not run loses its place"""
-    original = finishes.put_back
-
-    def put_back(db: Db, claim: Claim, **options: Any) -> bool:
-        return original(db, claim, **(options | {"keep_rank": False}))
-
-    replace(stack, finishes, "put_back", put_back)
+    force(stack, finishes, "put_back", keep_rank=False)
