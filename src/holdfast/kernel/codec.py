@@ -30,6 +30,11 @@ __all__ = ["DEPTH_LIMIT", "PAYLOAD_LIMIT", "decode", "decode_stored", "encode"]
 
 T = TypeVar("T")
 
+
+class _NoForm(Exception):
+    """A type that nothing in JSON becomes. Not a ValueError: msgspec would take that for a wrong value."""
+
+
 _encoder = msgspec.json.Encoder(enc_hook=dump_model)
 _any = msgspec.json.Decoder()
 
@@ -62,7 +67,7 @@ def decode_stored(text: str | bytes, type: Any = Any) -> Any:
         return (_any if type is Any else _decoder(type)).decode(text)
     except msgspec.ValidationError as error:
         raise _misfit(error) from error
-    except NotImplementedError as error:
+    except _NoForm as error:
         raise UsageError(f"The type {type!r} cannot be read from JSON. {error}") from error
     except (msgspec.DecodeError, UnicodeError, RecursionError) as error:
         raise PayloadError(f"This is not JSON: {error}. It begins with {show(text)}.") from error
@@ -187,7 +192,7 @@ def _load_model(type: Any, value: Any) -> Any:
     if not is_model(type):
         if isinstance(value, type):  # `object`, most often
             return value
-        raise NotImplementedError("Use a dataclass, a Struct or a pydantic model.")
+        raise _NoForm("Use a dataclass, a Struct or a pydantic model.")
     try:
         return type.model_validate_json(_encoder.encode(value))
     except ValueError as error:
