@@ -16,7 +16,7 @@ from holdfast.store.records import Finish, NewJob
 from holdfast.store.states import Held
 from holdfast.testing.conformance import SqliteHarness
 from holdfast.testing.conformance.harness import event_loop
-from holdfast.testing.conformance.jobs_machine import known
+from holdfast.testing.conformance.store_machine import known
 
 sys.path.insert(0, str(Path(__file__).parent / "postgres"))
 

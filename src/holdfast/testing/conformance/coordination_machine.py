@@ -22,8 +22,8 @@ from holdfast.store.records import (
     NewJob,
     Tick,
 )
-from holdfast.testing.conformance.jobs_machine import StoreMachine, same
 from holdfast.testing.conformance.kit import job as a_job
+from holdfast.testing.conformance.store_machine import StoreMachine, same
 
 SCOPES = (KeyScope("t1", "p", "r"), KeyScope("t2", "p", "r"))
 

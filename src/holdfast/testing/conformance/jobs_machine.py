@@ -3,23 +3,22 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
-from typing import Any, ClassVar, TypeVar
+from typing import Any, TypeVar
 
 import msgspec
 from hypothesis import strategies as st
-from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
+from hypothesis.stateful import invariant, precondition, rule
 
 from holdfast.kernel.errors import LeaseLost, TooManyWaiting
 from holdfast.kernel.ids import new_id
 from holdfast.kernel.outcomes import Cancel, Dead, Done, Outcome, Retry, Snooze, Unknown
-from holdfast.store.ports import Store
 from holdfast.store.records import Claim, Enqueued, Finish, JobRecord, NewJob, Rescue
 from holdfast.store.states import OVER, Held, State
-from holdfast.testing.conformance.harness import StoreHarness, event_loop
 from holdfast.testing.conformance.kit import Rollback
 from holdfast.testing.conformance.model import Jobs
+from holdfast.testing.conformance.store_machine import StoreMachine, known, same
 
 T = TypeVar("T")
 LEASE = 30.0
@@ -64,28 +63,6 @@ def outcomes() -> st.SearchStrategy[Outcome]:
 picks = st.lists(st.integers(0, 5), min_size=1, max_size=4)
 wants = st.sampled_from([{"a": 4, "b": 4}, {"b": 3, "a": 3}, {"a": 2}, {"b": 1}, {"a": 1, "b": 1}])
 workers = st.sampled_from(["w1", "w2"])
-
-
-class StoreMachine(RuleBasedStateMachine):
-    """A store on an event loop of its own. A subclass sets the harness."""
-
-    bench: ClassVar[StoreHarness]
-
-    def __init__(self) -> None:
-        super().__init__()
-        self._loop = event_loop(self.bench)
-        self._runner = self._loop.__enter__()
-        self.store: Store = self.do(self.bench.open())
-
-    def teardown(self) -> None:
-        self.do(self.bench.close())
-        self._loop.__exit__(None, None, None)
-
-    def do(self, answer: Awaitable[T]) -> T:
-        async def wait() -> T:
-            return await answer
-
-        return self._runner.run(wait())
 
 
 class JobsMachine(StoreMachine):
@@ -343,34 +320,6 @@ class JobsMachine(StoreMachine):
         )
 
 
-def same(found: Any, expected: Any) -> None:
-    """What the store says is what the model says."""
-    if found == expected:
-        return
-    where = ""
-    if isinstance(found, JobRecord) and isinstance(expected, JobRecord):
-        where = f" on job {found.id}"
-        found, expected = _differing(found, expected), _differing(expected, found)
-    raise AssertionError(f"the store and the model differ{where}:\n  store: {found}\n  model: {expected}")
-
-
-def _differing(record: JobRecord, other: JobRecord) -> dict[str, object]:
-    names = (name for name in record.__struct_fields__ if getattr(record, name) != getattr(other, name))
-    return {name: getattr(record, name) for name in names}
-
-
-def _check_limits(records: list[JobRecord]) -> None:
-    """The promises themselves, asked of the store's records alone."""
-    busy = [r for r in records if r.state is State.RUNNING or (r.state is State.QUEUED and r.held is None)]
-    for key, number in Counter(r.ordered for r in busy if r.ordered).items():
-        assert number <= 1, f"{number} jobs of the ordering key {key} are ready or running"
-    for key, number in Counter(r.concurrency for r in busy if r.concurrency).items():
-        assert number <= LIMITS[key], f"{number} jobs of the concurrency key {key} are ready or running"
-    alive = (r.unique for r in records if r.unique and r.state not in (*OVER, State.DEAD))
-    for key, number in Counter(alive).items():
-        assert number <= 1, f"{number} jobs that are not over have the unique key {key}"
-
-
 def _pick(items: Sequence[T], places: Sequence[int]) -> list[T]:
     """Counted from the newest, which is the most interesting; no item twice."""
     numbers = dict.fromkeys(len(items) - 1 - place % len(items) for place in places)
@@ -389,6 +338,18 @@ def _or_refused(call: Callable[[], T]) -> T | str:
         return "too many waiting"
 
 
+def _check_limits(records: list[JobRecord]) -> None:
+    """The promises themselves, asked of the store's records alone."""
+    busy = [r for r in records if r.state is State.RUNNING or (r.state is State.QUEUED and r.held is None)]
+    for key, number in Counter(r.ordered for r in busy if r.ordered).items():
+        assert number <= 1, f"{number} jobs of the ordering key {key} are ready or running"
+    for key, number in Counter(r.concurrency for r in busy if r.concurrency).items():
+        assert number <= LIMITS[key], f"{number} jobs of the concurrency key {key} are ready or running"
+    alive = (r.unique for r in records if r.unique and r.state not in (*OVER, State.DEAD))
+    for key, number in Counter(alive).items():
+        assert number <= 1, f"{number} jobs that are not over have the unique key {key}"
+
+
 def _by_queue(claims: list[Claim]) -> dict[str, list[Claim]]:
     """In which order the queues of one call come is not promised; token, row and unique are for the store's own use."""
     bare = [msgspec.structs.replace(claim, token=0, row=0, unique=None) for claim in claims]
@@ -397,16 +358,3 @@ def _by_queue(claims: list[Claim]) -> dict[str, list[Claim]]:
 
 def _rescued(rescues: list[Rescue]) -> dict[str, Rescue]:
     return {rescue.job_id: rescue for rescue in rescues}
-
-
-def known(record: JobRecord) -> JobRecord:
-    """What a record promises in its state; the rest may be kept or not."""
-    return msgspec.structs.replace(
-        record,
-        token=None,
-        run_at=record.run_at if record.held is Held.TIME else None,
-        strikes=0 if record.state in OVER else record.strikes,
-        suspect=False if record.state in OVER else record.suspect,
-        expires_at=None if record.state in OVER else record.expires_at,
-        deadline=None if record.state in OVER else record.deadline,
-    )

@@ -9,7 +9,8 @@ from hypothesis.stateful import run_state_machine_as_test
 
 from holdfast.testing.conformance.coordination_machine import CoordinationMachine
 from holdfast.testing.conformance.harness import StoreHarness
-from holdfast.testing.conformance.jobs_machine import JobsMachine, StoreMachine
+from holdfast.testing.conformance.jobs_machine import JobsMachine
+from holdfast.testing.conformance.store_machine import StoreMachine
 
 
 class MachineConformance:
