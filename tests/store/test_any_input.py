@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import inspect
+
 import pytest
 
 from holdfast.kernel.errors import HoldfastError
 from holdfast.kernel.ids import new_id
 from holdfast.kernel.outcomes import Done
+from holdfast.store import ports
+from holdfast.store.edge import RULES
 from holdfast.store.postgres.store import PostgresStore
 from holdfast.store.records import AuditEntry, Claim, Finish, KeyClaim, KeyScope, Lease, NewJob
 from holdfast.store.sqlite.store import SqliteStore
@@ -118,13 +122,18 @@ async def test_sql_is_text(stores, sql):
                     await getattr(tx, verb)(sql)
 
 
-def test_every_verb_of_the_port_is_tried():
-    from holdfast.store import ports
+def verbs_of_the_ports():
+    for port in RULES:
+        for verb, function in vars(getattr(ports, port)).items():
+            if not verb.startswith("_"):
+                yield port, verb, set(inspect.signature(function).parameters) - {"self", "tx"}
 
-    found = {
-        f"{name}.{verb}"
-        for name in ("jobs", "claims", "holds", "queues", "history", "leases", "schedules", "keys", "audit")
-        for verb in vars(getattr(ports, name.capitalize()))
-        if not verb.startswith("_")
-    }
-    assert found - set(VERBS) == {"jobs.count", "queues.paused"}  # they take nothing
+
+def test_every_verb_of_the_ports_is_tried():
+    takers = {f"{port.lower()}.{verb}" for port, verb, takes in verbs_of_the_ports() if takes}
+    assert takers == set(VERBS)
+
+
+def test_every_argument_of_every_verb_is_checked():
+    for port, verb, takes in verbs_of_the_ports():
+        assert set(RULES[port].get(verb, {})) == takes, f"{port}.{verb}"

@@ -22,6 +22,7 @@ __all__ = [
     "check_held_lease",
     "check_id",
     "check_if_given",
+    "check_job",
     "check_jobs",
     "check_key_claim",
     "check_lease",
@@ -47,6 +48,10 @@ BY_HAND = frozenset({Held.GUARD, Held.UNKNOWN_TASK})  # held by `hold`, until `u
 
 def check_jobs(jobs: Any) -> tuple[NewJob, ...]:
     return _all(jobs, NewJob, "A job to enqueue is a NewJob")
+
+
+def check_job(job: Any) -> None:
+    check_jobs([job])
 
 
 def check_finishes(finishes: Any) -> tuple[Finish, ...]:

@@ -4,11 +4,7 @@ from __future__ import annotations
 
 from functools import partial
 
-from holdfast.store.checks import (
-    check_entry,
-    check_if_given,
-    check_limit,
-)
+from holdfast.store.edge import checked
 from holdfast.store.postgres.subject import Subject
 from holdfast.store.records import AuditEntry
 from holdfast.store.statements import Procedure, Statement
@@ -30,15 +26,13 @@ def find(*, subject: str | None, limit: int) -> Procedure[list[AuditEntry]]:
     return [AuditEntry(**dict(zip(names, row, strict=True))) for row in (yield Statement(sql, params))]
 
 
+@checked
 class Audit(Subject):
     async def write(self, entry: AuditEntry, *, tx: object | None = None) -> None:
-        check_entry(entry)
         if tx is None:
             await self._database.write(partial(write, entry))
         else:
             await (await self._home.adopt(tx)).run(write(entry))
 
     async def find(self, *, subject: str | None = None, limit: int = 100) -> list[AuditEntry]:
-        check_if_given("subject", subject)
-        check_limit(limit)
         return await self._database.read(partial(find, subject=subject, limit=limit))

@@ -8,21 +8,11 @@ from contextlib import suppress
 from functools import partial
 
 from holdfast.kernel.errors import CommitUnknown, StoreError
-from holdfast.kernel.names import check_name
 from holdfast.kernel.outcomes import Retry, Snooze
 from holdfast.kernel.telemetry import note
 from holdfast.store.batching import Batcher
-from holdfast.store.checks import (
-    all_held,
-    check_claims,
-    check_finishes,
-    check_id,
-    check_lease,
-    check_limit,
-    check_queues,
-    check_token,
-    check_wants,
-)
+from holdfast.store.checks import all_held
+from holdfast.store.edge import checked
 from holdfast.store.postgres import claiming as c
 from holdfast.store.postgres import finishes as f
 from holdfast.store.postgres.connection import BEGIN, IMPATIENT, in_parts, still_unknown
@@ -35,6 +25,7 @@ from holdfast.store.records import Claim, Finish, Renewal, Rescue
 _MANY = 1_000  # jobs without keys in one transaction
 
 
+@checked
 class Claims(Subject):
     def __init__(self, home: Home) -> None:
         super().__init__(home)
@@ -50,9 +41,6 @@ class Claims(Subject):
         self._patient = asyncio.Semaphore(max(1, self._database.target.pool_size // 4))
 
     async def claim(self, wants: Mapping[str, int], *, lease: float, worker: str) -> list[Claim]:
-        wants = check_wants(wants)
-        check_lease("lease", lease)
-        check_name("worker", worker)
         if not any(number > 0 for number in wants.values()):
             return []
         await self._look_for_dead()
@@ -61,20 +49,14 @@ class Claims(Subject):
             return await self._database.write(make)
 
     async def claim_suspect(self, queues: Sequence[str], *, lease: float, worker: str) -> Claim | None:
-        queues = check_queues(queues)
-        check_lease("lease", lease)
-        check_name("worker", worker)
         return await self._database.write(partial(c.claim_suspect, queues, lease=lease, worker=worker))
 
     async def renew(self, claims: Sequence[Claim], *, lease: float) -> list[Renewal]:
-        claims = check_claims(claims)
-        check_lease("lease", lease)
         if not claims:
             return []
         return await self._database.write(partial(c.renew, claims, lease=lease), urgent=True, repeatable=True)
 
     async def finish(self, finishes: Sequence[Finish], *, tx: object | None = None) -> list[bool]:
-        finishes = check_finishes(finishes)
         if not finishes:
             return []
         if tx is None:
@@ -91,10 +73,6 @@ class Claims(Subject):
     async def finish_and_claim(
         self, finishes: Sequence[Finish], wants: Mapping[str, int], *, lease: float, worker: str
     ) -> tuple[list[bool], list[Claim]]:
-        finishes = check_finishes(finishes)
-        wants = check_wants(wants)
-        check_lease("lease", lease)
-        check_name("worker", worker)
         if not finishes:
             return [], await self.claim(wants, lease=lease, worker=worker)
         once = _first_of_each(finishes)
@@ -117,7 +95,6 @@ class Claims(Subject):
                 self._water.tell(await self._database.read(count_dead))
 
     async def release(self, claims: Sequence[Claim]) -> list[bool]:
-        claims = check_claims(claims)
         return await in_parts(
             claims,
             part_size(claims),
@@ -125,13 +102,10 @@ class Claims(Subject):
         )
 
     async def settle(self, job_id: str, token: int) -> bool:
-        check_id(job_id)
-        check_token(token)
         [accepted] = await self._database.read(partial(f.settle, [job_id], [token]))
         return accepted
 
     async def rescue(self, *, limit: int = 100) -> list[Rescue]:
-        check_limit(limit)
         rescued: list[Rescue] = []
         passed_over = 0  # locked: their holders are finishing or renewing them right now
         while len(rescued) < limit:
@@ -144,7 +118,6 @@ class Claims(Subject):
         return rescued
 
     async def rescue_worker(self, worker: str) -> list[Rescue]:
-        check_name("worker", worker)
         return await self._interrupt(await self._database.read(partial(f.find_of_worker, worker)), worker)
 
     async def _interrupt(self, found: Sequence[f.Interrupted], worker: str | None) -> list[Rescue]:

@@ -8,8 +8,8 @@ from datetime import UTC, date, datetime, timedelta
 from functools import partial
 
 from holdfast.kernel.errors import StoreUnavailable
-from holdfast.kernel.names import check_seconds
 from holdfast.kernel.telemetry import note
+from holdfast.store.edge import checked
 from holdfast.store.postgres.subject import Subject
 from holdfast.store.statements import Procedure, Statement
 
@@ -84,9 +84,9 @@ def sweep(table: str, keep: float) -> Procedure[int]:
     return number
 
 
+@checked
 class History(Subject):
     async def prune(self, *, keep: float) -> int:
-        check_seconds("keep", keep)
         today, before, days = await self._database.read(partial(look, keep))
         await self._prepare(today, days)
         gone = 0

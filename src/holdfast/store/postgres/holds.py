@@ -7,13 +7,7 @@ from functools import partial
 
 import msgspec
 
-from holdfast.store.checks import (
-    check_by_hand,
-    check_claims,
-    check_if_given,
-    check_limit,
-    check_tasks,
-)
+from holdfast.store.edge import checked
 from holdfast.store.ladder import climb, share
 from holdfast.store.postgres.claims import part_size
 from holdfast.store.postgres.connection import in_parts
@@ -134,10 +128,9 @@ def repair(missed: Missed, *, window: int) -> Procedure[int]:
     return ready + (yield from fill_windows(missed.places, window=window))
 
 
+@checked
 class Holds(Subject):
     async def promote(self, *, window: int = WINDOW, limit: int = 500) -> int:
-        check_limit(window, "window")
-        check_limit(limit)
         looked = 0
         found = await self._database.read(partial(find_candidates, limit))
         for start in range(0, len(found), CHUNK):
@@ -146,8 +139,6 @@ class Holds(Subject):
         return looked
 
     async def hold(self, claims: Sequence[Claim], reason: Held) -> list[bool]:
-        check_by_hand(reason)
-        claims = check_claims(claims)
         return await in_parts(
             claims,
             part_size(claims),
@@ -163,16 +154,10 @@ class Holds(Subject):
         guard: str | None = None,
         limit: int = 500,
     ) -> int:
-        check_by_hand(reason)
-        check_if_given("queue", queue)
-        check_if_given("guard", guard)
-        tasks = check_tasks(tasks)
-        check_limit(limit)
         make = partial(unhold, reason, queue=queue, tasks=tasks, guard=guard, limit=limit)
         return await self._database.write(make, repeatable=True)
 
     async def expire(self, *, limit: int = 500) -> int:
-        check_limit(limit)
         gone = 0
         found = await self._database.read(partial(find_expired, limit))
         for start in range(0, len(found), CHUNK):
@@ -182,7 +167,6 @@ class Holds(Subject):
         return gone
 
     async def repair(self, *, limit: int = 500) -> int:
-        check_limit(limit)
         missed = await self._database.read(partial(find_missed, window=WINDOW, limit=limit))
         if not missed.keys and not missed.places:
             return 0

@@ -7,16 +7,7 @@ from functools import partial
 
 from holdfast.kernel.errors import CommitUnknown
 from holdfast.store.batching import Batcher
-from holdfast.store.checks import (
-    check_again,
-    check_held,
-    check_id,
-    check_if_given,
-    check_jobs,
-    check_limit,
-    check_reason,
-    check_state,
-)
+from holdfast.store.edge import checked
 from holdfast.store.postgres.connection import AlreadyStored, still_unknown
 from holdfast.store.postgres.enqueue import PLAIN, enqueue, is_batchable, is_plain, is_single, plain_columns
 from holdfast.store.postgres.moves import cancel
@@ -75,6 +66,7 @@ def count() -> Procedure[list[Count]]:
     ]
 
 
+@checked
 class Jobs(Subject):
     def __init__(self, home: Home) -> None:
         super().__init__(home)
@@ -85,8 +77,6 @@ class Jobs(Subject):
     async def enqueue(
         self, jobs: Sequence[NewJob], *, tx: object | None = None, again: bool = False
     ) -> list[Enqueued]:
-        jobs = check_jobs(jobs)
-        check_again(again)
         if not jobs:
             return []
         if tx is not None:
@@ -133,7 +123,6 @@ class Jobs(Subject):
         raise lost
 
     async def get(self, job_id: str) -> JobRecord | None:
-        check_id(job_id)
         return await self._database.read(partial(get, job_id))
 
     async def find(
@@ -145,11 +134,6 @@ class Jobs(Subject):
         held: Held | None = None,
         limit: int = 100,
     ) -> list[JobRecord]:
-        check_state(state)
-        check_if_given("queue", queue)
-        check_if_given("task", task)
-        check_held(held)
-        check_limit(limit)
         return await self._database.read(
             partial(find, state=state, queue=queue, task=task, held=held, limit=limit)
         )
@@ -158,6 +142,4 @@ class Jobs(Subject):
         return await self._database.read(count)
 
     async def cancel(self, job_id: str, reason: str) -> State | None:
-        check_id(job_id)
-        check_reason(reason)
         return await self._database.atomic(partial(cancel, job_id, reason), repeatable=True)

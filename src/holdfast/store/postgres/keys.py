@@ -6,14 +6,7 @@ from functools import partial
 from typing import TypeAlias
 
 from holdfast.kernel.errors import StoreUnavailable
-from holdfast.kernel.names import check_name, check_seconds
-from holdfast.store.checks import (
-    check_key_claim,
-    check_lease,
-    check_limit,
-    check_scope,
-    check_text,
-)
+from holdfast.store.edge import checked
 from holdfast.store.postgres.subject import Subject
 from holdfast.store.records import ABANDONED, KeyBusy, KeyClaim, KeyDone, KeyMismatch, KeyScope
 from holdfast.store.statements import Procedure, Statement
@@ -78,32 +71,24 @@ def _name(claim: KeyClaim) -> tuple[str, str, str, str]:
     return claim.scope.tenant, claim.scope.principal, claim.scope.route, claim.key
 
 
+@checked
 class Keys(Subject):
     async def begin(
         self, scope: KeyScope, key: str, *, fingerprint: str, lease: float, tx: object | None = None
     ) -> Begun:
-        check_scope(scope)
-        check_name("key", key)
-        check_name("fingerprint", fingerprint)
-        check_lease("lease", lease)
         make = partial(begin, scope, key, fingerprint=fingerprint, lease=lease)
         if tx is None:
             return await self._database.write(make)
         return await (await self._home.adopt(tx)).run(make())
 
     async def finish(self, claim: KeyClaim, response: str, *, keep: float, tx: object | None = None) -> bool:
-        check_key_claim(claim)
-        check_text("response", response)
-        check_seconds("keep", keep)
         make = partial(finish, claim, response, keep=keep)
         if tx is None:
             return await self._database.write(make)
         return await (await self._home.adopt(tx)).run(make())
 
     async def abandon(self, claim: KeyClaim) -> bool:
-        check_key_claim(claim)
         return await self._database.write(partial(abandon, claim))
 
     async def prune(self, *, limit: int = 1000) -> int:
-        check_limit(limit)
         return await self._database.write(partial(prune, limit), repeatable=True)

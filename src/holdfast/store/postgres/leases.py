@@ -4,14 +4,8 @@ from __future__ import annotations
 
 from functools import partial
 
-from holdfast.kernel.names import check_name
 from holdfast.kernel.show import storable
-from holdfast.store.checks import (
-    check_held_lease,
-    check_lease,
-    check_limit,
-    check_reason,
-)
+from holdfast.store.edge import checked
 from holdfast.store.postgres.subject import Subject
 from holdfast.store.records import Lease
 from holdfast.store.statements import Procedure, Statement
@@ -79,33 +73,23 @@ DELETE FROM holdfast.lease WHERE name = ANY(ARRAY(
 RETURNING name"""
 
 
+@checked
 class Leases(Subject):
     async def acquire(self, name: str, *, owner: str, ttl: float) -> Lease | None:
-        check_name("lease", name)
-        check_name("owner", owner)
-        check_lease("ttl", ttl)
         # Repeating is safe: what the first try may have taken is this owner's already.
         return await self._database.write(partial(acquire, name, owner=owner, ttl=ttl), repeatable=True)
 
     async def renew(self, lease: Lease, *, ttl: float) -> Lease | None:
-        check_held_lease(lease)
-        check_lease("ttl", ttl)
         return await self._database.write(partial(renew, lease, ttl=ttl), urgent=True, repeatable=True)
 
     async def release(self, lease: Lease) -> bool:
-        check_held_lease(lease)
         return await self._database.write(partial(release, lease))
 
     async def get(self, name: str) -> Lease | None:
-        check_name("lease", name)
         return await self._database.read(partial(get, name))
 
     async def steal(self, name: str, *, actor: str, reason: str) -> bool:
-        check_name("lease", name)
-        check_name("actor", actor)
-        check_reason(reason)
         return await self._database.write(partial(steal, name, actor=actor, reason=reason))
 
     async def prune(self, *, limit: int = 1000) -> int:
-        check_limit(limit)
         return await self._database.write(partial(prune, limit), repeatable=True)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from functools import partial
 
-from holdfast.kernel.names import check_name
+from holdfast.store.edge import checked
 from holdfast.store.postgres.subject import Subject
 from holdfast.store.records import Paused
 from holdfast.store.statements import Procedure, Statement
@@ -35,15 +35,12 @@ def paused() -> Procedure[list[Paused]]:
     return [Paused(*row) for row in (yield Statement(sql))]
 
 
+@checked
 class Queues(Subject):
     async def pause(self, queue: str, *, by: str) -> None:
-        check_name("queue", queue)
-        check_name("by", by)
         await self._database.write(partial(pause, queue, by=by), repeatable=True)
 
     async def resume(self, queue: str, *, by: str) -> None:
-        check_name("queue", queue)
-        check_name("by", by)
         await self._database.write(partial(resume, queue, by=by), repeatable=True)
 
     async def paused(self) -> list[Paused]:

@@ -5,8 +5,7 @@ from __future__ import annotations
 from functools import partial
 
 from holdfast.kernel.errors import CommitUnknown
-from holdfast.kernel.names import check_name, check_seconds
-from holdfast.store.checks import check_jobs
+from holdfast.store.edge import checked
 from holdfast.store.postgres.connection import still_unknown
 from holdfast.store.postgres.enqueue import enqueue
 from holdfast.store.postgres.subject import Subject
@@ -47,11 +46,9 @@ def last(schedule: str) -> Procedure[Tick | None]:
     return Tick(*rows[0]) if rows else None
 
 
+@checked
 class Schedules(Subject):
     async def tick(self, schedule: str, nominal: float, job: NewJob) -> Enqueued | None:
-        check_name("schedule", schedule)
-        check_seconds("nominal", nominal)
-        check_jobs([job])
         try:
             return await self._database.atomic(partial(tick, schedule, nominal, job))
         except CommitUnknown as unknown:
@@ -59,5 +56,4 @@ class Schedules(Subject):
             return await still_unknown(unknown, again)
 
     async def last(self, schedule: str) -> Tick | None:
-        check_name("schedule", schedule)
         return await self._database.read(partial(last, schedule))

@@ -4,11 +4,7 @@ from __future__ import annotations
 
 from functools import partial
 
-from holdfast.store.checks import (
-    check_entry,
-    check_if_given,
-    check_limit,
-)
+from holdfast.store.edge import checked
 from holdfast.store.records import AuditEntry
 from holdfast.store.sqlite.connection import Db
 from holdfast.store.sqlite.subject import Subject
@@ -28,12 +24,10 @@ def find(db: Db, *, subject: str | None, limit: int) -> list[AuditEntry]:
     return [AuditEntry(**dict(zip(names, row, strict=True))) for row in db.rows(sql, *params, limit)]
 
 
+@checked
 class Audit(Subject):
     async def write(self, entry: AuditEntry, *, tx: object | None = None) -> None:
-        check_entry(entry)
         await self._file.write(partial(write, entry=entry), tx=tx)
 
     async def find(self, *, subject: str | None = None, limit: int = 100) -> list[AuditEntry]:
-        check_if_given("subject", subject)
-        check_limit(limit)
         return await self._file.read(partial(find, subject=subject, limit=limit))

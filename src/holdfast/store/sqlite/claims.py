@@ -6,19 +6,9 @@ from collections.abc import Mapping, Sequence
 from functools import partial
 
 from holdfast.kernel.errors import CommitUnknown, NotOpen, StoreError
-from holdfast.kernel.names import check_name
 from holdfast.kernel.outcomes import Retry, Snooze
-from holdfast.store.checks import (
-    all_held,
-    check_claims,
-    check_finishes,
-    check_id,
-    check_lease,
-    check_limit,
-    check_queues,
-    check_token,
-    check_wants,
-)
+from holdfast.store.checks import all_held
+from holdfast.store.edge import checked
 from holdfast.store.records import Claim, Finish, Renewal, Rescue
 from holdfast.store.sqlite.connection import Db, numbers
 from holdfast.store.sqlite.finishes import finish, release, settle
@@ -108,26 +98,18 @@ def finish_and_claim(
     return finish(db, finishes), claim(db, wants, lease=lease, worker=worker)
 
 
+@checked
 class Claims(Subject):
     async def claim(self, wants: Mapping[str, int], *, lease: float, worker: str) -> list[Claim]:
-        wants = check_wants(wants)
-        check_lease("lease", lease)
-        check_name("worker", worker)
         return await self._file.write(partial(claim, wants=wants, lease=lease, worker=worker))
 
     async def claim_suspect(self, queues: Sequence[str], *, lease: float, worker: str) -> Claim | None:
-        queues = check_queues(queues)
-        check_lease("lease", lease)
-        check_name("worker", worker)
         return await self._file.write(partial(claim_suspect, queues=queues, lease=lease, worker=worker))
 
     async def renew(self, claims: Sequence[Claim], *, lease: float) -> list[Renewal]:
-        claims = check_claims(claims)
-        check_lease("lease", lease)
         return await self._file.write(partial(renew, claims=claims, lease=lease), urgent=True)
 
     async def finish(self, finishes: Sequence[Finish], *, tx: object | None = None) -> list[bool]:
-        finishes = check_finishes(finishes)
         call = partial(finish, finishes=finishes)
         if tx is not None:
             return all_held(finishes, await self._file.write(call, tx=tx))
@@ -154,27 +136,19 @@ class Claims(Subject):
     async def finish_and_claim(
         self, finishes: Sequence[Finish], wants: Mapping[str, int], *, lease: float, worker: str
     ) -> tuple[list[bool], list[Claim]]:
-        finishes = check_finishes(finishes)
-        wants = check_wants(wants)
-        check_lease("lease", lease)
-        check_name("worker", worker)
         call = partial(finish_and_claim, finishes=finishes, wants=wants, lease=lease, worker=worker)
         return await self._file.write(call)
 
     async def release(self, claims: Sequence[Claim]) -> list[bool]:
-        return await self._file.write(partial(release, claims=check_claims(claims)))
+        return await self._file.write(partial(release, claims=claims))
 
     async def settle(self, job_id: str, token: int) -> bool:
-        check_id(job_id)
-        check_token(token)
         return await self._file.read(partial(settle, job_id=job_id, token=token))
 
     async def rescue(self, *, limit: int = 100) -> list[Rescue]:
-        check_limit(limit)
         return await self._file.write(partial(rescue, limit=limit))
 
     async def rescue_worker(self, worker: str) -> list[Rescue]:
-        check_name("worker", worker)
         rescued: list[Rescue] = []
         while part := await self._file.write(partial(rescue_worker, worker=worker)):
             rescued += part

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from functools import partial
 
-from holdfast.kernel.names import check_seconds
+from holdfast.store.edge import checked
 from holdfast.store.sqlite.connection import Db, numbers
 from holdfast.store.sqlite.subject import Subject
 
@@ -23,10 +23,10 @@ def forget(db: Db, *, jobs: list[int]) -> int:
     return db.run("DELETE FROM holdfast_job WHERE seq IN (SELECT value FROM json_each(?))", gone)
 
 
+@checked
 class History(Subject):
     async def prune(self, *, keep: float) -> int:
         """Found by the reader and deleted by the writer: looking through millions of rows keeps no lock."""
-        check_seconds("keep", keep)
         total, last = 0, 0
         while jobs := await self._file.read(partial(old, keep=keep, after=last)):
             total += await self._file.write(partial(forget, jobs=jobs))

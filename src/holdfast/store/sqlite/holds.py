@@ -7,13 +7,7 @@ from functools import partial
 
 import msgspec
 
-from holdfast.store.checks import (
-    check_by_hand,
-    check_claims,
-    check_if_given,
-    check_limit,
-    check_tasks,
-)
+from holdfast.store.edge import checked
 from holdfast.store.ladder import share
 from holdfast.store.records import Claim
 from holdfast.store.sqlite import finishes, moves
@@ -90,15 +84,12 @@ def repair(db: Db, *, limit: int) -> int:
     return ready + sum(fill_window(db, queue, tenant, WINDOW) for queue, tenant in windows)
 
 
+@checked
 class Holds(Subject):
     async def promote(self, *, window: int = 100, limit: int = 500) -> int:
-        check_limit(window, "window")
-        check_limit(limit)
         return await self._file.write(partial(promote, window=window, limit=limit))
 
     async def hold(self, claims: Sequence[Claim], reason: Held) -> list[bool]:
-        claims = check_claims(claims)
-        check_by_hand(reason)
         return await self._file.write(partial(finishes.hold, claims=claims, reason=reason))
 
     async def unhold(
@@ -110,19 +101,12 @@ class Holds(Subject):
         guard: str | None = None,
         limit: int = 500,
     ) -> int:
-        check_by_hand(reason)
-        check_if_given("queue", queue)
-        check_if_given("guard", guard)
-        tasks = check_tasks(tasks)
-        check_limit(limit)
         return await self._file.write(
             partial(unhold, reason=reason, queue=queue, tasks=tasks, guard=guard, limit=limit)
         )
 
     async def expire(self, *, limit: int = 500) -> int:
-        check_limit(limit)
         return await self._file.write(partial(expire, limit=limit))
 
     async def repair(self, *, limit: int = 500) -> int:
-        check_limit(limit)
         return await self._file.write(partial(repair, limit=limit))

@@ -7,16 +7,7 @@ from functools import partial
 
 from holdfast.kernel.errors import CommitUnknown, NotOpen, StoreError, TooManyWaiting
 from holdfast.kernel.show import storable
-from holdfast.store.checks import (
-    check_again,
-    check_held,
-    check_id,
-    check_if_given,
-    check_jobs,
-    check_limit,
-    check_reason,
-    check_state,
-)
+from holdfast.store.edge import checked
 from holdfast.store.records import Count, Enqueued, JobRecord, NewJob
 from holdfast.store.sqlite.connection import Db
 from holdfast.store.sqlite.moves import end_parked, end_queued, pass_on
@@ -185,16 +176,15 @@ def cancel(db: Db, job_id: str, reason: str) -> State | None:
     return State.CANCELLED
 
 
+@checked
 class Jobs(Subject):
     async def enqueue(
         self,
         jobs: Sequence[NewJob],
         *,
         tx: object | None = None,
-        again: bool = False,  # an id is known here for as long as the history keeps it, asked again or not
+        again: bool = False,  # noqa: ARG002  an id is known here for as long as the history keeps it
     ) -> list[Enqueued]:
-        jobs = check_jobs(jobs)
-        check_again(again)
         call = partial(enqueue, jobs=jobs)
         if tx is not None:
             return await self._file.write(call, tx=tx)
@@ -212,7 +202,6 @@ class Jobs(Subject):
         raise lost
 
     async def get(self, job_id: str) -> JobRecord | None:
-        check_id(job_id)
         return await self._file.read(partial(get, job_id=job_id))
 
     async def find(
@@ -224,11 +213,6 @@ class Jobs(Subject):
         held: Held | None = None,
         limit: int = 100,
     ) -> list[JobRecord]:
-        check_state(state)
-        check_if_given("queue", queue)
-        check_if_given("task", task)
-        check_held(held)
-        check_limit(limit)
         return await self._file.read(
             partial(find, state=state, queue=queue, task=task, held=held, limit=limit)
         )
@@ -237,6 +221,4 @@ class Jobs(Subject):
         return await self._file.read(count)
 
     async def cancel(self, job_id: str, reason: str) -> State | None:
-        check_id(job_id)
-        check_reason(reason)
         return await self._file.write(partial(cancel, job_id=job_id, reason=storable(reason)))

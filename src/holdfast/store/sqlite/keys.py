@@ -4,14 +4,7 @@ from __future__ import annotations
 
 from functools import partial
 
-from holdfast.kernel.names import check_name, check_seconds
-from holdfast.store.checks import (
-    check_key_claim,
-    check_lease,
-    check_limit,
-    check_scope,
-    check_text,
-)
+from holdfast.store.edge import checked
 from holdfast.store.records import ABANDONED, KeyBusy, KeyClaim, KeyDone, KeyMismatch, KeyScope
 from holdfast.store.sqlite.connection import Db
 from holdfast.store.sqlite.subject import Subject
@@ -63,27 +56,19 @@ def _name(claim: KeyClaim) -> tuple[str, str, str, str]:
     return claim.scope.tenant, claim.scope.principal, claim.scope.route, claim.key
 
 
+@checked
 class Keys(Subject):
     async def begin(
         self, scope: KeyScope, key: str, *, fingerprint: str, lease: float, tx: object | None = None
     ) -> KeyClaim | KeyDone | KeyBusy | KeyMismatch:
-        check_scope(scope)
-        check_name("key", key)
-        check_name("fingerprint", fingerprint)
-        check_lease("lease", lease)
         call = partial(begin, scope=scope, key=key, fingerprint=fingerprint, lease=lease)
         return await self._file.write(call, tx=tx)
 
     async def finish(self, claim: KeyClaim, response: str, *, keep: float, tx: object | None = None) -> bool:
-        check_key_claim(claim)
-        check_text("response", response)
-        check_seconds("keep", keep)
         return await self._file.write(partial(finish, claim=claim, response=response, keep=keep), tx=tx)
 
     async def abandon(self, claim: KeyClaim) -> bool:
-        check_key_claim(claim)
         return await self._file.write(partial(abandon, claim=claim))
 
     async def prune(self, *, limit: int = 1000) -> int:
-        check_limit(limit)
         return await self._file.write(partial(prune, limit=limit))

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from functools import partial
 
-from holdfast.kernel.names import check_name
 from holdfast.kernel.show import storable
-from holdfast.store.checks import check_held_lease, check_lease, check_limit, check_reason
+from holdfast.store.edge import checked
 from holdfast.store.records import AuditEntry, Lease
 from holdfast.store.sqlite import audit
 from holdfast.store.sqlite.connection import Db
@@ -61,33 +60,23 @@ def prune(db: Db, *, limit: int) -> int:
     return db.run(sql, db.now, limit)
 
 
+@checked
 class Leases(Subject):
     async def acquire(self, name: str, *, owner: str, ttl: float) -> Lease | None:
-        check_name("lease", name)
-        check_name("owner", owner)
-        check_lease("ttl", ttl)
         return await self._file.write(partial(acquire, name=name, owner=owner, ttl=ttl))
 
     async def renew(self, lease: Lease, *, ttl: float) -> Lease | None:
-        check_held_lease(lease)
-        check_lease("ttl", ttl)
         return await self._file.write(partial(renew, lease=lease, ttl=ttl), urgent=True)
 
     async def release(self, lease: Lease) -> bool:
-        check_held_lease(lease)
         return await self._file.write(partial(release, lease=lease))
 
     async def get(self, name: str) -> Lease | None:
-        check_name("lease", name)
         return await self._file.read(partial(get, name=name))
 
     async def steal(self, name: str, *, actor: str, reason: str) -> bool:
-        check_name("lease", name)
-        check_name("actor", actor)
-        check_reason(reason)
         reason = storable(reason)
         return await self._file.write(partial(steal, name=name, actor=actor, reason=reason))
 
     async def prune(self, *, limit: int = 1000) -> int:
-        check_limit(limit)
         return await self._file.write(partial(prune, limit=limit))

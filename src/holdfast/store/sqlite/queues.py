@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from functools import partial
 
-from holdfast.kernel.names import check_name
+from holdfast.store.edge import checked
 from holdfast.store.records import AuditEntry, Paused
 from holdfast.store.sqlite import audit
 from holdfast.store.sqlite.connection import Db
@@ -28,15 +28,12 @@ def paused(db: Db) -> list[Paused]:
     ]
 
 
+@checked
 class Queues(Subject):
     async def pause(self, queue: str, *, by: str) -> None:
-        check_name("queue", queue)
-        check_name("by", by)
         await self._file.write(partial(pause, queue=queue, by=by))
 
     async def resume(self, queue: str, *, by: str) -> None:
-        check_name("queue", queue)
-        check_name("by", by)
         await self._file.write(partial(resume, queue=queue, by=by))
 
     async def paused(self) -> list[Paused]:

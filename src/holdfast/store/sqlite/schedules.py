@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from functools import partial
 
-from holdfast.kernel.names import check_name, check_seconds
-from holdfast.store.checks import check_jobs
+from holdfast.store.edge import checked
 from holdfast.store.records import Enqueued, NewJob, Tick
 from holdfast.store.sqlite.connection import Db
 from holdfast.store.sqlite.jobs import enqueue
@@ -28,13 +27,10 @@ def last(db: Db, schedule: str) -> Tick | None:
     return None if row is None else Tick(*row)
 
 
+@checked
 class Schedules(Subject):
     async def tick(self, schedule: str, nominal: float, job: NewJob) -> Enqueued | None:
-        check_name("schedule", schedule)
-        check_seconds("nominal", nominal)
-        check_jobs([job])
         return await self._file.write(partial(tick, schedule=schedule, nominal=nominal, job=job))
 
     async def last(self, schedule: str) -> Tick | None:
-        check_name("schedule", schedule)
         return await self._file.read(partial(last, schedule=schedule))

@@ -1,0 +1,135 @@
+"""What each verb may be given, for every store alike: checked here, once, before any database sees it."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable
+from functools import partial, wraps
+from typing import Any, TypeVar
+
+from holdfast.kernel.names import check_name, check_seconds
+from holdfast.store import checks as c
+
+T = TypeVar("T")
+Check = Callable[[Any], object]  # raises, or gives the value to go on with; None: as it was given
+
+_limit, _lease = c.check_limit, partial(c.check_lease, "lease")
+_name, _if_given = partial(partial, check_name), partial(partial, c.check_if_given)
+_worker = _name("worker")
+
+RULES: dict[str, dict[str, dict[str, Check]]] = {
+    "Jobs": {
+        "enqueue": {"jobs": c.check_jobs, "again": c.check_again},
+        "get": {"job_id": c.check_id},
+        "find": {
+            "state": c.check_state,
+            "queue": _if_given("queue"),
+            "task": _if_given("task"),
+            "held": c.check_held,
+            "limit": _limit,
+        },
+        "cancel": {"job_id": c.check_id, "reason": c.check_reason},
+    },
+    "Claims": {
+        "claim": {"wants": c.check_wants, "lease": _lease, "worker": _worker},
+        "claim_suspect": {"queues": c.check_queues, "lease": _lease, "worker": _worker},
+        "renew": {"claims": c.check_claims, "lease": _lease},
+        "finish": {"finishes": c.check_finishes},
+        "finish_and_claim": {
+            "finishes": c.check_finishes,
+            "wants": c.check_wants,
+            "lease": _lease,
+            "worker": _worker,
+        },
+        "release": {"claims": c.check_claims},
+        "settle": {"job_id": c.check_id, "token": c.check_token},
+        "rescue": {"limit": _limit},
+        "rescue_worker": {"worker": _worker},
+    },
+    "Holds": {
+        "promote": {"window": partial(c.check_limit, kind="window"), "limit": _limit},
+        "hold": {"claims": c.check_claims, "reason": c.check_by_hand},
+        "unhold": {
+            "reason": c.check_by_hand,
+            "queue": _if_given("queue"),
+            "tasks": c.check_tasks,
+            "guard": _if_given("guard"),
+            "limit": _limit,
+        },
+        "expire": {"limit": _limit},
+        "repair": {"limit": _limit},
+    },
+    "Queues": {
+        "pause": {"queue": _name("queue"), "by": _name("by")},
+        "resume": {"queue": _name("queue"), "by": _name("by")},
+    },
+    "History": {"prune": {"keep": partial(check_seconds, "keep")}},
+    "Leases": {
+        "acquire": {
+            "name": _name("lease"),
+            "owner": _name("owner"),
+            "ttl": partial(c.check_lease, "ttl"),
+        },
+        "renew": {"lease": c.check_held_lease, "ttl": partial(c.check_lease, "ttl")},
+        "release": {"lease": c.check_held_lease},
+        "get": {"name": _name("lease")},
+        "steal": {"name": _name("lease"), "actor": _name("actor"), "reason": c.check_reason},
+        "prune": {"limit": _limit},
+    },
+    "Schedules": {
+        "tick": {
+            "schedule": _name("schedule"),
+            "nominal": partial(check_seconds, "nominal"),
+            "job": c.check_job,
+        },
+        "last": {"schedule": _name("schedule")},
+    },
+    "Keys": {
+        "begin": {
+            "scope": c.check_scope,
+            "key": _name("key"),
+            "fingerprint": _name("fingerprint"),
+            "lease": _lease,
+        },
+        "finish": {
+            "claim": c.check_key_claim,
+            "response": partial(c.check_text, "response"),
+            "keep": partial(check_seconds, "keep"),
+        },
+        "abandon": {"claim": c.check_key_claim},
+        "prune": {"limit": _limit},
+    },
+    "Audit": {
+        "write": {"entry": c.check_entry},
+        "find": {"subject": _if_given("subject"), "limit": _limit},
+    },
+}
+
+
+def checked(subject: type[T]) -> type[T]:
+    """A store's class for one of the ports: its verbs check what they are given first."""
+    for verb, rules in RULES[subject.__name__].items():
+        setattr(subject, verb, _checking(getattr(subject, verb), rules))
+    return subject
+
+
+def _checking(verb: Callable[..., Any], rules: dict[str, Check]) -> Callable[..., Any]:
+    names = list(inspect.signature(verb).parameters)[1:]
+    placed = [(names.index(name), name, check) for name, check in rules.items()]
+
+    @wraps(verb)
+    async def checking(self: object, *given: Any, **named: Any) -> Any:
+        values = list(given)
+        for place, name, check in placed:
+            if place < len(values):
+                values[place] = _cleaned(check, values[place])
+            elif name in named:
+                named[name] = _cleaned(check, named[name])
+        return await verb(self, *values, **named)
+
+    return checking
+
+
+def _cleaned(check: Check, value: Any) -> Any:
+    cleaned = check(value)
+    return value if cleaned is None else cleaned
