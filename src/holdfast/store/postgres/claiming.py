@@ -112,8 +112,8 @@ def finish_and_claim(
     lost = {(row[0], row[1]) for row in rows if row[2] is None}
     taken = [row for row in rows if row[2] is not None] if lost else rows
     water.learn(taken)
-    accepted = [(item.claim.job_id, item.claim.token) not in lost for item in finishes]
-    return accepted, to_claims(taken, wants)
+    pairs = [f.pair_of(item.claim) for item in finishes]
+    return f.answers(pairs, set(pairs) - lost), to_claims(taken, wants)
 
 
 def _wanted(marks: Marks, lease: float, worker: str) -> tuple[object, ...]:

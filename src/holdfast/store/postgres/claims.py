@@ -63,30 +63,26 @@ class Claims(Subject):
             self._database.pool.check()
             if f.is_plain(finishes):
                 return await self._plain.add(finishes)
-            once = _first_of_each(finishes)
-            accepted = await in_parts(once, part_size(item.claim for item in once), self._finish_keyed)
-            return _spread(finishes, once, accepted)
+            return await in_parts(finishes, part_size(item.claim for item in finishes), self._finish_keyed)
         executor = await self._home.adopt(tx)
-        once = _first_of_each(finishes)
-        return all_held(finishes, _spread(finishes, once, await executor.run(f.finish(once))))
+        return all_held(finishes, await executor.run(f.finish(finishes)))
 
     async def finish_and_claim(
         self, finishes: Sequence[Finish], wants: Mapping[str, int], *, lease: float, worker: str
     ) -> tuple[list[bool], list[Claim]]:
         if not finishes:
             return [], await self.claim(wants, lease=lease, worker=worker)
-        once = _first_of_each(finishes)
         await self._look_for_dead()
-        make = partial(c.finish_and_claim, once, wants, lease=lease, worker=worker, water=self._water)
-        run = self._database.write if f.is_plain(once) else self._database.atomic
+        make = partial(c.finish_and_claim, finishes, wants, lease=lease, worker=worker, water=self._water)
+        run = self._database.write if f.is_plain(finishes) else self._database.atomic
         try:
             with self._water.timed(wants):
                 accepted, claims = await run(make, urgent=True)
         except CommitUnknown as error:
             # What was claimed, if anything, is rescued when its lease ends: nobody knows the token.
             note("claim.answer_lost", worker=worker, error=repr(error))
-            accepted, claims = await still_unknown(error, self._finish_again(once, error)), []
-        return _spread(finishes, once, accepted), claims
+            accepted, claims = await still_unknown(error, self._finish_again(finishes, error)), []
+        return accepted, claims
 
     async def _look_for_dead(self) -> None:
         """In passing: never a reason to wait for a connection, or to fail."""
@@ -157,8 +153,7 @@ class Claims(Subject):
     async def _finish_groups(self, groups: Sequence[Sequence[Finish]]) -> list[list[bool]]:
         """The finishes of many callers as one, and each caller's answers."""
         together = [item for group in groups for item in group]
-        once = _first_of_each(together)
-        answers = iter(_spread(together, once, await self._finish_settled(once, begin=IMPATIENT)))
+        answers = iter(await self._finish_settled(together, begin=IMPATIENT))
         return [[next(answers) for _ in group] for group in groups]
 
     async def _finish_settled(self, finishes: Sequence[Finish], *, begin: str) -> list[bool]:
@@ -173,35 +168,21 @@ class Claims(Subject):
     async def _finish_again(self, finishes: Sequence[Finish], unknown: CommitUnknown) -> list[bool]:
         """After a lost answer: try again, which waits for a first try that is still under way, then look."""
         run = self._database.write if f.is_plain(finishes) else self._database.atomic
+        pairs = [f.pair_of(item.claim) for item in finishes]
         accepted = await run(partial(f.finish, finishes), urgent=True)
-        lost = [item.claim for item, ok in zip(finishes, accepted, strict=True) if not ok]
-        if not lost:
-            return accepted
-        look = partial(f.settle, [claim.job_id for claim in lost], [claim.token for claim in lost])
-        found = iter(await self._database.read(look))
-        answers = [ok or next(found) for ok in accepted]
-        for item, ok in zip(finishes, answers, strict=True):
+        ended = {pair for pair, ok in zip(pairs, accepted, strict=True) if ok}
+        if doubtful := [pair for pair in dict.fromkeys(pairs) if pair not in ended]:
+            found = await self._database.read(
+                partial(f.settle, [job_id for job_id, _ in doubtful], [token for _, token in doubtful])
+            )
+            ended |= {pair for pair, ok in zip(doubtful, found, strict=True) if ok}
+        for item, pair in zip(finishes, pairs, strict=True):
             # Put back by the first try and claimed by another since, or lost before it: nobody can tell.
-            if not ok and isinstance(item.outcome, Retry | Snooze):
+            if pair not in ended and isinstance(item.outcome, Retry | Snooze):
                 raise unknown
-        return answers
+        return f.answers(pairs, ended)
 
 
 def part_size(claims: Iterable[Claim]) -> int:
     """How many of these fit into one transaction."""
     return CHUNK if any(claim.keyed for claim in claims) else _MANY
-
-
-def _first_of_each(finishes: Sequence[Finish]) -> Sequence[Finish]:
-    """A claim is ended once: of two outcomes for it, the first counts."""
-    first = {(item.claim.job_id, item.claim.token): item for item in reversed(finishes)}
-    if len(first) == len(finishes):
-        return finishes
-    return [item for item in finishes if first[item.claim.job_id, item.claim.token] is item]
-
-
-def _spread(finishes: Sequence[Finish], once: Sequence[Finish], accepted: list[bool]) -> list[bool]:
-    if once is finishes:
-        return accepted
-    answers = {id(item): ok for item, ok in zip(once, accepted, strict=True)}
-    return [answers.pop(id(item), False) for item in finishes]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import TypeAlias
 
 import msgspec
 
@@ -12,6 +13,8 @@ from holdfast.store.postgres.rows import MOVED, MOVED_J, held_by, same_id
 from holdfast.store.records import ERRORS_KEPT, STRIKES_LIMIT, Claim, Finish, Rescue
 from holdfast.store.statements import Procedure, Statement
 from holdfast.store.states import Held, State
+
+Pair: TypeAlias = tuple[str, int]  # id and token
 
 
 class Ending(msgspec.Struct, frozen=True):
@@ -54,8 +57,9 @@ _DONE = f"WITH {done(1, 2, 3)} SELECT id::text, token FROM lost"
 
 
 def done_params(finishes: Sequence[Finish]) -> tuple[list[str], list[int], list[str | None]]:
-    """Sorted by id, as everyone does who locks several rows."""
-    ordered = sorted(finishes, key=_by_id)
+    """Each claim once, its first outcome; sorted by id, as everyone does who locks several rows."""
+    first = {pair_of(item.claim): item for item in reversed(finishes)}
+    ordered = sorted(first.values(), key=_by_id)
     return (
         [item.claim.job_id for item in ordered],
         [item.claim.token for item in ordered],
@@ -67,12 +71,25 @@ def _by_id(item: Finish) -> str:
     return item.claim.job_id
 
 
+def pair_of(claim: Claim) -> Pair:
+    return claim.job_id, claim.token
+
+
+def answers(pairs: Sequence[Pair], accepted: set[Pair]) -> list[bool]:
+    """Whether each was accepted. A claim is ended once: when it is named again, that was not."""
+    left, told = set(accepted), list[bool]()
+    for pair in pairs:
+        told.append(pair in left)
+        left.discard(pair)
+    return told
+
+
 def finish(finishes: Sequence[Finish]) -> Procedure[list[bool]]:
-    if is_plain(finishes):
-        rows = yield Statement(_DONE, done_params(finishes))
-        lost = {(row[0], row[1]) for row in rows}
-        return [(item.claim.job_id, item.claim.token) not in lost for item in finishes]
-    return (yield from end([ending(item) for item in finishes]))
+    if not is_plain(finishes):
+        return (yield from end([ending(item) for item in finishes]))
+    rows = yield Statement(_DONE, done_params(finishes))
+    pairs = [pair_of(item.claim) for item in finishes]
+    return answers(pairs, set(pairs) - {(row[0], row[1]) for row in rows})
 
 
 def ending(item: Finish) -> Ending:
@@ -114,15 +131,13 @@ def end(endings: Sequence[Ending]) -> Procedure[list[bool]]:
     """Any outcomes, with or without keys; what was held is passed on in the same transaction."""
     if not endings:
         return []
-    first = {(item.job_id, item.token): item for item in reversed(endings)}  # a claim is ended once
-    once = [item for item in endings if first[item.job_id, item.token] is item]
+    pairs = [(item.job_id, item.token) for item in endings]
+    first = dict(zip(reversed(pairs), reversed(endings), strict=True))
+    once = [item for pair, item in zip(pairs, endings, strict=True) if first[pair] is item]
     yield from lock_chain([item.keys for item in once])
-    rows = yield Statement(_END, _columns(once))
-    accepted = {(row[0], row[1]) for row in rows}
+    accepted = {(row[0], row[1]) for row in (yield Statement(_END, _columns(once)))}
     yield from pass_on([item.keys for item in once if (item.job_id, item.token) in accepted])
-    return [
-        (item.job_id, item.token) in accepted and first[item.job_id, item.token] is item for item in endings
-    ]
+    return answers(pairs, accepted)
 
 
 def _columns(endings: Sequence[Ending]) -> tuple[list[object], ...]:
