@@ -11,8 +11,7 @@ from bench.schema.payload import arguments
 from bench.schema.race import race
 from holdfast.kernel.ids import new_id
 from holdfast.kernel.outcomes import Done
-from holdfast.runtime.app import open_store
-from holdfast.runtime.config import locate
+from holdfast.runtime.config import locate, open_store
 from holdfast.store.ports import Store
 from holdfast.store.records import Finish, NewJob
 

@@ -12,8 +12,7 @@ import asyncpg
 from bench.schema.model import Figure
 from bench.verbs.drain import fill
 from holdfast.kernel.outcomes import Done
-from holdfast.runtime.app import open_store
-from holdfast.runtime.config import locate
+from holdfast.runtime.config import locate, open_store
 from holdfast.store.postgres import low_water
 from holdfast.store.records import Finish
 

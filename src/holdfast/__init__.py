@@ -3,7 +3,25 @@
 These are the public names; everything else may change.
 """
 
+from holdfast.jobs.backoff import Backoff
+from holdfast.jobs.control import Cancel, Reject, Retry, Snooze
+from holdfast.jobs.hooks import Middleware
+from holdfast.jobs.job import Job
+from holdfast.jobs.signature import Secret
+from holdfast.jobs.task import Task
 from holdfast.runtime.app import Holdfast
 from holdfast.store.ports import Tx
 
-__all__ = ["Holdfast", "Tx"]
+__all__ = [
+    "Backoff",
+    "Cancel",
+    "Holdfast",
+    "Job",
+    "Middleware",
+    "Reject",
+    "Retry",
+    "Secret",
+    "Snooze",
+    "Task",
+    "Tx",
+]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable
 from datetime import UTC, datetime
 
 from holdfast.kernel.world import current
@@ -30,6 +31,11 @@ async def sleep(seconds: float) -> None:
 def timeout(seconds: float) -> asyncio.Timeout:
     """Raises TimeoutError when its block takes longer, by the loop's clock, which a simulation moves."""
     return asyncio.timeout(seconds)
+
+
+def after(seconds: float, call: Callable[..., object], *args: object) -> asyncio.TimerHandle:
+    """Have it called in a while, by the loop's clock; `cancel()` the answer when it need not be."""
+    return asyncio.get_running_loop().call_later(seconds, call, *args)
 
 
 def moment(seconds: float) -> datetime:

@@ -25,6 +25,11 @@ def context() -> Context:
     return _context.get()
 
 
+def become(changed: Context) -> None:
+    """Change the context of this task for the rest of its life."""
+    _context.set(changed)
+
+
 @contextmanager
 def within(**changes: Any) -> Generator[Context, None, None]:
     """Run the block with some of the context changed."""

@@ -7,6 +7,11 @@ HoldfastError
 │   └── NotOpen             the store is not open, or closed already
 ├── TooManyWaiting          the task's `max_waiting` is reached; nothing was stored
 ├── LeaseLost               the holder's token is no longer the newest: someone else may run this now
+├── LockHeld                another holds the lock, and the wait for it is over
+├── NoResult                a job has no result to give
+│   ├── JobDead             it failed for good
+│   ├── JobCancelled        it was cancelled, or expired
+│   └── JobMissing          there is no such job, or not any more
 └── StoreError              the store could not do it
     ├── StoreUnavailable    not reachable, or not in time; nothing was stored, trying again is safe
     │   └── StoreBusy       SQLite: another process held the write lock too long
@@ -50,6 +55,26 @@ class TooManyWaiting(HoldfastError):
 
 class LeaseLost(HoldfastError):
     """The holder's token is no longer the newest: someone else may run this now."""
+
+
+class LockHeld(HoldfastError):
+    """Another holds the lock, and the wait for it is over."""
+
+
+class NoResult(HoldfastError):
+    """A job has no result to give."""
+
+
+class JobDead(NoResult):
+    """It failed for good; the message has its last error."""
+
+
+class JobCancelled(NoResult):
+    """It was cancelled, or expired."""
+
+
+class JobMissing(NoResult):
+    """There is no such job, or not any more."""
 
 
 class StoreError(HoldfastError):

@@ -9,9 +9,10 @@ import queue
 import random
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Coroutine
 from typing import Any
 
+from holdfast.kernel.loops import LoopThread
 from holdfast.kernel.telemetry import note
 from holdfast.kernel.world import Body, Pause, Take
 
@@ -48,6 +49,21 @@ class _Thread:
 
     async def ended(self) -> None:
         await asyncio.to_thread(self._thread.join)
+
+
+class _Beside:
+    def __init__(self, name: str, main: Callable[[], Coroutine[Any, Any, None]]) -> None:
+        self._thread = LoopThread(name)
+        self._running = asyncio.run_coroutine_threadsafe(main(), self._thread.loop)
+
+    def post(self, call: Callable[[], object], /) -> None:
+        self._thread.loop.call_soon_threadsafe(call)
+
+    async def ended(self) -> None:
+        try:
+            await asyncio.wrap_future(self._running)
+        finally:
+            await asyncio.to_thread(self._thread.stop)
 
 
 def _drive(body: Body) -> None:
@@ -102,6 +118,9 @@ class Reality:
 
     def start_thread(self, name: str, body: Body, /) -> _Thread:
         return _Thread(name, body)
+
+    def start_beside(self, name: str, main: Callable[[], Coroutine[Any, Any, None]], /) -> _Beside:
+        return _Beside(name, main)
 
     def owns(self, close: Callable[[], None], /) -> Callable[[], None]:  # noqa: ARG002
         return _nothing

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Coroutine, Generator, Iterable
+from collections.abc import Callable, Coroutine, Generator, Iterable
 from typing import Any, Generic, TypeVar
 
 from holdfast.kernel.telemetry import note
-from holdfast.kernel.world import Body, Mailbox, Thread, current
+from holdfast.kernel.world import Beside, Body, Mailbox, Thread, current
 
 T = TypeVar("T")
 
@@ -21,6 +21,16 @@ def spawn(work: Coroutine[Any, Any, T], *, name: str) -> asyncio.Task[T]:
     task.add_done_callback(_tasks.discard)
     task.add_done_callback(_tell_failure)
     return task
+
+
+def start(work: Coroutine[Any, Any, T], *, name: str) -> asyncio.Task[T]:
+    """`spawn` for who keeps the task and hears of its end: it costs less than half."""
+    return asyncio.get_running_loop().create_task(work, name=name)
+
+
+def start_beside(name: str, main: Callable[[], Coroutine[Any, Any, None]]) -> Beside:
+    """Run a coroutine on an event loop of its own, in a thread of its own."""
+    return current().start_beside(name, main)
 
 
 def _tell_failure(task: asyncio.Task[Any]) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator
+from collections.abc import Callable, Coroutine, Generator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
@@ -44,6 +44,16 @@ class Thread(Protocol):
         """Return when the body has returned."""
 
 
+class Beside(Protocol):
+    """A coroutine on an event loop of its own, which goes on when the loop of its starter stands still."""
+
+    def post(self, call: Callable[[], object], /) -> None:
+        """Have this called on its loop, from anywhere."""
+
+    async def ended(self) -> None:
+        """Return when the coroutine has returned."""
+
+
 class World(Protocol):
     def now(self) -> float:
         """Seconds since 1970 on this process's wall clock. It may jump; nothing may be owned by it."""
@@ -57,6 +67,7 @@ class World(Protocol):
     def random_bytes(self, count: int, /) -> bytes: ...
     def mailbox(self) -> Mailbox[Any]: ...
     def start_thread(self, name: str, body: Body, /) -> Thread: ...
+    def start_beside(self, name: str, main: Callable[[], Coroutine[Any, Any, None]], /) -> Beside: ...
     def owns(self, close: Callable[[], None], /) -> Callable[[], None]:
         """Say that this process's death ends a thing by `close`; returns how to say that it ended by itself."""
 

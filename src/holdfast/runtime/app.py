@@ -2,14 +2,32 @@
 
 from __future__ import annotations
 
+import asyncio
+from collections.abc import Callable, Mapping
 from contextlib import AbstractAsyncContextManager
 from types import TracebackType
-from typing import Self
+from typing import Any, ParamSpec, Self, TypeVar, overload
 
+from holdfast.fleet.locks import Lock
+from holdfast.jobs.blocking import Portal
+from holdfast.jobs.dead import DeadLetters
+from holdfast.jobs.enqueue import Enqueuer
+from holdfast.jobs.hooks import Hooks, Middleware
+from holdfast.jobs.registry import OnDead, Registry
+from holdfast.jobs.resources import Factory
+from holdfast.jobs.schedule import Cron, Interval, Missed, Schedule
+from holdfast.jobs.service import GRACE, LEASE, WorkerService
+from holdfast.jobs.task import Task
+from holdfast.jobs.upkeep import KEEP
 from holdfast.kernel.errors import UsageError
-from holdfast.runtime.config import Location, locate
+from holdfast.runtime.config import locate, open_store
+from holdfast.runtime.views import Blocking, JobsView, QueuesView
 from holdfast.store.ports import Store, Tx
-from holdfast.store.records import JobRecord
+
+P = ParamSpec("P")
+R = TypeVar("R")
+F = TypeVar("F", bound=Callable[..., Any])
+DEFAULT_QUEUES = {"default": 50}
 
 
 class Holdfast:
@@ -23,20 +41,27 @@ class Holdfast:
     def __init__(self, url: str | None = None) -> None:
         self.location = locate(url)
         self.store: Store = open_store(self.location)
+        self.hooks = Hooks()
+        self.registry = Registry(self.hooks)
+        self._portal = Portal(self.store)
+        self._enqueuer = Enqueuer(self.store, self.hooks, self._portal)
         self.jobs = JobsView(self.store)
+        self.queues = QueuesView(self.store)
+        self.dead = DeadLetters(self.store, self.registry)
+        self.blocking = Blocking(self._portal)
         self._entered = False
 
     async def __aenter__(self) -> Self:
         if self._entered:
             raise UsageError("This Holdfast is open already. Enter it once; tasks and requests share it.")
         await self.store.open()
-        self._entered = True
+        self._entered, self._portal.home = True, asyncio.get_running_loop()
         return self
 
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        self._entered = False
+        self._entered, self._portal.home = False, None
         await self.store.close()
 
     async def migrate(self) -> list[str]:
@@ -47,29 +72,97 @@ class Holdfast:
         """A transaction of the store's database: the block's end commits, an exception rolls back."""
         return self.store.transaction()
 
+    def lock(self, name: str, *, lease: float = 30.0, wait: float = 0.0) -> Lock:
+        """A lock that the whole fleet respects: `async with hf.lock("report") as lease:`; `lease.token` fences."""
+        return Lock(self.store, name, lease=lease, wait=wait)
+
+    # --- declaring ---
+
+    @overload
+    def task(self, function: Callable[P, Any], /) -> Task[P, Any]: ...
+    @overload
+    def task(self, /, **options: Any) -> Callable[[Callable[P, Any]], Task[P, Any]]: ...
+    def task(self, function: Any = None, /, **options: Any) -> Any:
+        """Make a function a task: `@hf.task`, or `@hf.task(queue="mail", retry=Backoff(attempts=8), timeout=30)`.
+
+        Options: name, aliases, queue, retry, timeout, priority, expires, max_waiting, and the templates lock, unique,
+        ordered, tenant and concurrency=(template, limit), rendered from the arguments. The function stays callable as it is.
+        """
+        if function is None:
+            return lambda function: self.registry.add(function, self._enqueuer, options)
+        return self.registry.add(function, self._enqueuer, options)
+
+    def cron(
+        self, expression: str, *, tz: str = "UTC", missed: Missed = "latest", **options: Any
+    ) -> Callable[[Callable[P, Any]], Task[P, Any]]:
+        """Enqueue the task at these times: one job for each nominal time, however many schedulers run."""
+        return self._scheduled(Cron(expression, tz), missed, options)
+
+    def every(
+        self, seconds: float, *, missed: Missed = "latest", **options: Any
+    ) -> Callable[[Callable[P, Any]], Task[P, Any]]:
+        """Enqueue the task every so many seconds."""
+        return self._scheduled(Interval(seconds), missed, options)
+
+    def _scheduled(
+        self, times: Cron | Interval, missed: Missed, options: dict[str, Any]
+    ) -> Callable[..., Any]:
+        def declared(function: Any) -> Task[Any, Any]:
+            is_task = isinstance(function, Task) and not options
+            task = function if is_task else self.registry.add(function, self._enqueuer, options)
+            self.registry.add_schedule(Schedule(task, times, name=task.name, missed=missed))
+            return task
+
+        return declared
+
+    def on_dead(self, task: str | Task[Any, Any]) -> Callable[[OnDead], OnDead]:
+        """Call this, `(job, tx)`, in the transaction that makes a job of the task dead."""
+
+        def declared(handler: OnDead) -> OnDead:
+            self.registry.add_on_dead(task.name if isinstance(task, Task) else task, handler)
+            return handler
+
+        return declared
+
+    def resource(self, factory: Factory) -> Factory:
+        """A generator that opens a resource, yields it and closes it: tasks get it by the type it yields."""
+        return self.registry.add_resource(factory)
+
+    def use(self, middleware: Middleware) -> None:
+        """Add code around every run, and hooks for what happens to jobs."""
+        self.hooks.use(middleware)
+
+    # --- running ---
+
+    def worker(
+        self,
+        queues: Mapping[str, int] | None = None,
+        *,
+        name: str | None = None,
+        lease: float = LEASE,
+        grace: float = GRACE,
+        poll: float = 1.0,
+        keep: float = KEEP,
+        stuck: Callable[[str], None] | None = None,
+    ) -> WorkerService:
+        """A worker in this process: `async with hf.worker(queues={"mail": 10}):`. It installs no signal handlers.
+
+        `queues` are slots for each queue; `lease` is how long a claim outlives its last sign of life, `grace` how long
+        running jobs have at the end, `keep` how long finished jobs and their results are kept, all in seconds.
+        """
+        return WorkerService(
+            self.store,
+            self.registry,
+            self._enqueuer,
+            DEFAULT_QUEUES if queues is None else queues,
+            self._portal.run,
+            name=name,
+            lease=lease,
+            grace=grace,
+            poll=poll,
+            keep=keep,
+            stuck=stuck,
+        )
+
     def __repr__(self) -> str:
         return f"Holdfast({self.location!r})"
-
-
-class JobsView:
-    """Look at jobs."""
-
-    def __init__(self, store: Store) -> None:
-        self._store = store
-
-    async def get(self, job_id: str) -> JobRecord | None:
-        """The job as it is stored, or None."""
-        return await self._store.jobs.get(job_id)
-
-
-def open_store(location: Location) -> Store:
-    """The store for a location; the driver is imported only when it is needed."""
-    if location.kind == "sqlite":
-        from holdfast.store.sqlite.store import SqliteStore  # noqa: PLC0415
-
-        return SqliteStore(location.address)
-    try:
-        from holdfast.store.postgres.store import PostgresStore  # noqa: PLC0415
-    except ImportError as error:
-        raise UsageError("PostgreSQL needs its driver: install holdfast[postgres].") from error
-    return PostgresStore(location.address)

@@ -10,6 +10,7 @@ from urllib.parse import unquote, urlsplit
 import msgspec
 
 from holdfast.kernel.errors import UsageError
+from holdfast.store.ports import Store
 
 DEFAULT_URL = "sqlite:///holdfast.db"
 _ACCEPTED = "sqlite:///file.db, sqlite:////absolute/file.db, postgresql://user@host/database"
@@ -63,3 +64,16 @@ def masked(url: str) -> str:
         return "a URL that cannot be read"
     shown = url.replace(f":{password}@", ":***@", 1) if password else url
     return re.sub(r"([?&](?:password|sslpassword)=)[^&]*", r"\1***", shown)
+
+
+def open_store(location: Location) -> Store:
+    """The store for a location; the driver is imported only when it is needed."""
+    if location.kind == "sqlite":
+        from holdfast.store.sqlite.store import SqliteStore  # noqa: PLC0415
+
+        return SqliteStore(location.address)
+    try:
+        from holdfast.store.postgres.store import PostgresStore  # noqa: PLC0415
+    except ImportError as error:
+        raise UsageError("PostgreSQL needs its driver: install holdfast[postgres].") from error
+    return PostgresStore(location.address)

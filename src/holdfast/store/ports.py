@@ -212,6 +212,9 @@ class Store(Protocol):
     def transaction(self) -> AbstractAsyncContextManager[Tx]:
         """A transaction of our own; the block's end commits, an exception rolls back."""
 
+    def twin(self) -> Store:
+        """The same store for another event loop: itself when it serves any, else one to be opened and closed there."""
+
     async def now(self) -> float:
         """The database's clock."""
 

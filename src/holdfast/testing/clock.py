@@ -5,11 +5,12 @@ from __future__ import annotations
 import asyncio
 import heapq
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Coroutine
 from itertools import count
+from typing import Any
 
 from holdfast.kernel.reality import REALITY
-from holdfast.kernel.world import Body, Mailbox, Thread
+from holdfast.kernel.world import Beside, Body, Mailbox, Thread
 
 START = 1_900_000_000.0  # a Sunday in March 2030: a moment that no real clock shows by chance
 
@@ -72,6 +73,9 @@ class ManualClock:
 
     def start_thread(self, name: str, body: Body, /) -> Thread:
         return REALITY.start_thread(name, body)
+
+    def start_beside(self, name: str, main: Callable[[], Coroutine[Any, Any, None]], /) -> Beside:
+        return REALITY.start_beside(name, main)
 
     def owns(self, close: Callable[[], None], /) -> Callable[[], None]:
         return REALITY.owns(close)

@@ -33,8 +33,8 @@ OLDEST_SERVER = 140_000
 class PostgresStore:
     """Everything that is kept, in the schema `holdfast` of one database. No I/O until `open`."""
 
-    def __init__(self, url: str) -> None:
-        self.database = Database(parse(url))
+    def __init__(self, url: str | Target) -> None:
+        self.database = Database(url if isinstance(url, Target) else parse(url))
         self._id: str | None = None
         self.jobs = Jobs(self)
         self.claims = Claims(self)
@@ -81,6 +81,10 @@ class PostgresStore:
 
     def transaction(self) -> PostgresTx:
         return PostgresTx(self.database)
+
+    def twin(self) -> PostgresStore:
+        """With few connections of its own: those of asyncpg belong to one loop."""
+        return PostgresStore(msgspec.structs.replace(self.database.target, pool_size=2))
 
     async def now(self) -> float:
         return await self.database.read(_now)

@@ -97,6 +97,10 @@ class SqliteStore:
     def transaction(self) -> SqliteTx:
         return SqliteTx(self._writer, self.path)
 
+    def twin(self) -> SqliteStore:
+        """Itself: its threads answer on the loop of whoever asks."""
+        return self
+
     async def now(self) -> float:
         return await self.read(lambda db: db.now)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextvars
 import random
-from collections.abc import Callable
+from collections.abc import Callable, Coroutine
 from typing import Any
 
 from holdfast.kernel.world import Body, Pause, Take
@@ -106,6 +106,20 @@ class Thread:
         self._step(box)
 
 
+class Beside:
+    """A coroutine that has a loop of its own in production, as a task of the one loop there is."""
+
+    def __init__(self, process: Process, name: str, main: Callable[[], Coroutine[Any, Any, None]]) -> None:
+        self._loop = process.loop
+        self._task = process.start(main(), name)
+
+    def post(self, call: Callable[[], object], /) -> None:
+        self._loop.call_soon(call)
+
+    async def ended(self) -> None:
+        await asyncio.shield(self._task)
+
+
 class SimulatedWorld:
     """What the kernel asks, answered for one process."""
 
@@ -140,6 +154,9 @@ class SimulatedWorld:
 
     def start_thread(self, name: str, body: Body, /) -> Thread:
         return Thread(self._process, body)
+
+    def start_beside(self, name: str, main: Callable[[], Coroutine[Any, Any, None]], /) -> Beside:
+        return Beside(self._process, name, main)
 
     def owns(self, close: Callable[[], None], /) -> Callable[[], None]:
         return self._process.owns(close)

@@ -1,0 +1,1 @@
+"""What machines share: locks with tokens, and later more."""

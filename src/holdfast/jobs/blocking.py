@@ -1,0 +1,73 @@
+"""From sync code into the engine: on the loop that has opened it, else on one loop of our own in a thread."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Coroutine
+from typing import Any, TypeVar
+
+from holdfast.kernel.errors import UsageError
+from holdfast.kernel.loops import LoopThread, call_from_thread
+from holdfast.store.ports import Store
+
+T = TypeVar("T")
+
+
+class Portal:
+    """Runs coroutines for callers without a loop."""
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+        self.home: asyncio.AbstractEventLoop | None = None  # the loop on which the store was opened
+        self._own: LoopThread | None = None
+
+    def run(self, work: Callable[[], Coroutine[Any, Any, T]]) -> T:
+        """Run it and wait for its end. An error where a loop is running: that one would stand still."""
+        _refuse_loop()
+        return call_from_thread(self._loop(), work())
+
+    def run_here(self, work: Callable[[], Coroutine[Any, Any, T]]) -> T:
+        """With a caller's sync connection, which belongs to this thread: nothing in it may wait for a loop."""
+        _refuse_loop()
+        self.run(self._prepare)
+        coroutine = work()
+        try:
+            coroutine.send(None)
+        except StopIteration as end:
+            found: T = end.value
+            return found
+        coroutine.close()
+        raise UsageError(
+            "From sync code, tx is a sync connection or session (psycopg, SQLAlchemy). In an async function, use `await`."
+        )
+
+    async def _prepare(self) -> None:
+        """What the store asks once, before it takes a caller's connection."""
+        if (identify := getattr(self._store, "id", None)) is not None:
+            await identify()
+
+    def _loop(self) -> asyncio.AbstractEventLoop:
+        if self.home is not None and self.home.is_running():
+            return self.home
+        if self._own is None:
+            own = LoopThread("holdfast-blocking")
+            call_from_thread(own.loop, self._store.open())
+            self._own = own
+        return self._own.loop
+
+    def close(self) -> None:
+        """Close the store when it was opened here."""
+        if self._own is not None:
+            own, self._own = self._own, None
+            call_from_thread(own.loop, self._store.close())
+            own.stop()
+
+
+def _refuse_loop() -> None:
+    try:
+        asyncio.get_running_loop()
+    except RuntimeError:
+        return
+    raise UsageError(
+        "This thread runs an event loop, which would stand still. Use `await task.enqueue(…)` here."
+    )

@@ -1,0 +1,77 @@
+"""Rescue jobs of dead workers. One that has killed three workers is dead, and its handlers hear of it in that commit."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Sequence
+from typing import Any
+
+from holdfast.jobs.job import Job
+from holdfast.jobs.registry import Registry
+from holdfast.kernel.errors import HoldfastError
+from holdfast.kernel.telemetry import note
+from holdfast.store.ports import Store, Tx
+from holdfast.store.records import Claim, JobRecord, Rescue
+from holdfast.store.states import State
+
+_PART = 100
+Rescuer = Callable[[Any], Awaitable[list[Rescue]]]
+
+
+class Deaths:
+    def __init__(self, store: Store, registry: Registry, run_sync: Callable[..., Any]) -> None:
+        self._store, self._registry, self._run_sync = store, registry, run_sync
+
+    async def rescue(self) -> bool:
+        """Put back jobs whose lease has ended; returns whether there may be more."""
+        rescued = await self._together(lambda tx: self._store.claims.rescue(limit=_PART, tx=tx))
+        return len(rescued) >= _PART
+
+    async def rescue_worker(self, worker: str) -> list[Rescue]:
+        """The same at once for a worker whose process is known to be dead."""
+        return await self._together(lambda tx: self._store.claims.rescue_worker(worker, tx=tx))
+
+    async def _together(self, rescue: Rescuer) -> list[Rescue]:
+        if not self._registry.hears_deaths:
+            rescued = await rescue(None)
+        else:
+            try:
+                async with self._store.transaction() as tx:
+                    rescued = await rescue(tx)
+                    await self._tell(rescued, tx)
+            except HoldfastError:
+                raise
+            except Exception as error:  # noqa: BLE001  jobs must come back, whatever their handlers do
+                note("on_dead.failed", error=repr(error))
+                rescued = await rescue(None)
+        for each in rescued:
+            note("job.rescued", job=each.job_id, task=each.task, worker=each.worker, state=each.state)
+        return rescued
+
+    async def _tell(self, rescued: Sequence[Rescue], tx: Tx) -> None:
+        for each in rescued:
+            if each.state is State.DEAD:
+                for handler in self._registry.on_dead(each.task):
+                    record = await self._store.jobs.get(each.job_id)
+                    if record is not None:
+                        await handler(Job(as_claim(record), self._store, self._run_sync), tx)
+
+
+def as_claim(record: JobRecord) -> Claim:
+    """A job that nobody runs, for those who are given a job."""
+    return Claim(
+        record.id,
+        record.token or 0,
+        record.lease_until or 0.0,
+        record.task,
+        record.queue,
+        record.args,
+        record.attempt,
+        record.interruptions,
+        False,
+        record.enqueued_at,
+        record.generation,
+        tenant=record.tenant,
+        correlation_id=record.correlation_id,
+        causation_id=record.causation_id,
+        trace=record.trace,
+    )

@@ -1,0 +1,104 @@
+"""What `@hf.task(…)` says about a task, checked once, when the module is imported."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Collection, Sequence
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from holdfast.jobs.backoff import Backoff
+from holdfast.jobs.templates import Template
+from holdfast.kernel.errors import UsageError
+from holdfast.kernel.names import check_int, check_name, check_seconds
+from holdfast.kernel.show import show
+
+DEFAULT_RETRY = Backoff()
+_KEYS = ("lock", "unique", "ordered", "tenant")
+
+
+class Declaration(msgspec.Struct, frozen=True, kw_only=True):
+    """The options of a task. Templates are rendered from the arguments of each job."""
+
+    name: str
+    aliases: tuple[str, ...] = ()
+    queue: str = "default"
+    retry: Backoff = DEFAULT_RETRY
+    timeout: float | None = None  # seconds; then the run is cancelled, and some time later its process ended
+    priority: int = 0
+    expires: float | None = None
+    max_waiting: int | None = None
+    lock: Template | None = None
+    unique: Template | None = None
+    ordered: Template | None = None
+    tenant: Template | None = None
+    concurrency: Template | None = None
+    concurrency_limit: int | None = None
+
+
+def declare(
+    function: Callable[..., Any],
+    arguments: Collection[str],
+    *,
+    name: str | None = None,
+    aliases: Sequence[str] = (),
+    queue: str = "default",
+    retry: Backoff | None = None,
+    timeout: float | None = None,
+    priority: int = 0,
+    expires: float | None = None,
+    max_waiting: int | None = None,
+    concurrency: tuple[str, int] | None = None,
+    **keys: str | None,
+) -> Declaration:
+    if isinstance(aliases, str):
+        raise UsageError(f"aliases is a list of names, not one text: aliases=[{aliases!r}].")
+    if retry is not None and not isinstance(retry, Backoff):
+        raise UsageError(f"retry is a Backoff, such as Backoff(attempts=5); not {show(retry)}.")
+    where, limit = _concurrency(concurrency)
+    return Declaration(
+        name=check_name("task", name or name_of(function)),
+        aliases=tuple(check_name("task", alias) for alias in aliases),
+        queue=check_name("queue", queue),
+        retry=retry or DEFAULT_RETRY,
+        timeout=None if timeout is None else check_seconds("timeout", timeout, minimum=0.001),
+        priority=check_int("priority", priority, -100, 100),
+        expires=None if expires is None else check_seconds("expires", expires),
+        max_waiting=None if max_waiting is None else check_int("max_waiting", max_waiting, 1, 1_000_000_000),
+        concurrency=None if where is None else Template("concurrency", where, arguments),
+        concurrency_limit=limit,
+        **{kind: _template(kind, keys.get(kind), arguments) for kind in _KEYS},
+    )
+
+
+def name_of(function: Callable[..., Any]) -> str:
+    """Where the function is imported from. A module that is run has the same name as when it is imported."""
+    module = function.__module__
+    if module == "__main__":
+        module = _main_module() or module
+    return f"{module}.{function.__qualname__}".replace("<locals>.", "")
+
+
+def _main_module() -> str | None:
+    main = sys.modules["__main__"]
+    spec = getattr(main, "__spec__", None)
+    if spec is not None:  # python -m shop.tasks, and python -m shop
+        return str(spec.name).removesuffix(".__main__")
+    file = getattr(main, "__file__", None)
+    return Path(file).stem if file else None
+
+
+def _template(kind: str, text: str | None, arguments: Collection[str]) -> Template | None:
+    return None if text is None else Template(kind, text, arguments)
+
+
+def _concurrency(given: Any) -> tuple[str | None, int | None]:
+    if given is None:
+        return None, None
+    if not isinstance(given, tuple | list) or len(given) != 2:
+        raise UsageError(
+            f'concurrency is a key and a limit, such as ("tenant:{{tenant}}", 2); not {show(given)}.'
+        )
+    return given[0], check_int("concurrency's limit", given[1], 1, 10_000)

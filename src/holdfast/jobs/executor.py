@@ -1,0 +1,241 @@
+"""Runs one claimed job: decodes its arguments, calls the task, and says how the run ended."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Mapping
+from functools import partial
+from typing import Any, TypeAlias
+
+from holdfast.jobs.control import Cancel, Control, Reject, Retry, Snooze
+from holdfast.jobs.failures import describe
+from holdfast.jobs.job import Job
+from holdfast.jobs.registry import Registry
+from holdfast.jobs.run import Run, Stop
+from holdfast.jobs.signature import NewerArguments, secret_values
+from holdfast.jobs.task import Task
+from holdfast.kernel import outcomes
+from holdfast.kernel.clock import after, monotonic
+from holdfast.kernel.codec import encode
+from holdfast.kernel.context import Context, become
+from holdfast.kernel.crashpoints import crashpoint
+from holdfast.kernel.errors import HoldfastError, LeaseLost, PayloadError
+from holdfast.kernel.outcomes import RESULT_LIMIT, Dead, Done, Outcome
+from holdfast.kernel.randomness import jittered
+from holdfast.kernel.telemetry import note
+from holdfast.kernel.threads import Stopped, ThreadCall, Threads
+from holdfast.store.ports import Store
+from holdfast.store.records import Claim, Finish
+
+HARD_GRACE = 10.0  # seconds after its timeout in which a run must end, or its process is ended
+LOCK_PATIENCE = 1.0  # seconds, about, until a job whose lock is held tries again
+_ENDS_A_RUN = (Exception, asyncio.CancelledError, SystemExit, KeyboardInterrupt, Stopped)
+_DONE = Done()
+
+
+class Released:
+    """It goes back as if it had not been claimed."""
+
+
+class Unknown:
+    """This worker cannot run it, and another may."""
+
+    def __init__(self, why: str) -> None:
+        self.why = why
+
+
+class Settled:
+    """Nothing is left to write: it was written already, or the lease was lost."""
+
+
+Ending: TypeAlias = Outcome | Released | Unknown | Settled
+RELEASED, SETTLED = Released(), Settled()
+
+
+class Executor:
+    def __init__(
+        self,
+        store: Store,
+        registry: Registry,
+        threads: Threads,
+        *,
+        worker: str,
+        lease: float,
+        run_sync: Callable[..., Any],
+        resources: Mapping[Any, Any],
+    ) -> None:
+        self._store, self._registry, self._hooks = store, registry, registry.hooks
+        self._threads, self._worker, self._lease = threads, worker, lease
+        self._run_sync, self._resources = run_sync, resources
+
+    async def run(self, run: Run, report: Callable[[Run, Ending], None]) -> None:
+        """From the arguments to the ending. Whatever a task does, this reports once."""
+        timer = self._set_timer(run)
+        try:
+            if run.stop is not None:  # while it waited for its slot
+                raise asyncio.CancelledError
+            ending = await self._body(run)
+            if run.stop is Stop.LOST:
+                ending = await self._lost(run)
+        except _ENDS_A_RUN as error:
+            ending = await self._ended_by(run, error)
+        finally:
+            if timer is not None:
+                timer.cancel()
+        if run.lock is not None:
+            await self._unlock(run)
+        report(run, ending)
+
+    # --- the body ---
+
+    async def _body(self, run: Run) -> Ending:
+        claim, task = run.claim, run.task
+        if task is None:
+            return Unknown(f"this worker has no task {claim.task!r}")
+        try:
+            arguments = task.signature.decode(claim.args)
+        except NewerArguments as error:
+            return Unknown(str(error))
+        except PayloadError as error:
+            return await self._dead(run, Reject(f"Its arguments cannot be read: {error}"))
+        if task.declaration.lock is not None and not await self._locked(run, task, arguments):
+            return outcomes.Snooze(after=jittered(LOCK_PATIENCE, 0.5), reason="its lock is held")
+        become(
+            Context(
+                correlation_id=claim.correlation_id or claim.job_id,
+                causation_id=claim.causation_id,
+                trace=claim.trace,
+                deadline=claim.deadline,
+                job_id=claim.job_id,
+            )
+        )
+        job = run.job = Job(claim, self._store, self._run_sync)
+        if self._hooks.heard("on_started"):
+            await self._hooks.tell("on_started", job)
+        body = self._call(run, task, job, arguments)
+        result = await (self._hooks.run(job, body) if self._hooks.wraps else body())
+        run.over = True
+        crashpoint("body.done")
+        if self._hooks.heard("on_succeeded"):
+            await self._hooks.tell("on_succeeded", job, result)
+        return _DONE if result is None else await self._done(run, result)
+
+    def _call(self, run: Run, task: Task[Any, Any], job: Job, arguments: dict[str, Any]) -> Callable[[], Any]:
+        signature = task.signature
+        for name, kind in signature.resources.items():
+            arguments[name] = self._resources[kind]
+        args, kwargs = signature.arrange(arguments)
+        if signature.takes_job:
+            args.insert(0, job)
+        call = partial(task.function, *args, **kwargs)
+        return call if task.is_async else partial(self._in_thread, run, call)
+
+    async def _in_thread(self, run: Run, call: Callable[[], Any]) -> Any:
+        thread = run.thread = ThreadCall()
+        return await self._threads.run(thread, call)
+
+    async def _done(self, run: Run, result: Any) -> Ending:
+        try:
+            return Done(encode(result, limit=RESULT_LIMIT, where="result"))
+        except PayloadError as error:
+            return await self._dead(
+                run, Reject(f"The task ran to its end, but its result cannot be kept: {error}")
+            )
+
+    # --- time and locks ---
+
+    def _set_timer(self, run: Run) -> asyncio.TimerHandle | None:
+        run.began = monotonic()
+        if run.task is None or (limit := run.task.declaration.timeout) is None:
+            return None
+        run.hard_until = run.began + limit + HARD_GRACE
+        return after(limit, run.halt, Stop.TIMEOUT)
+
+    async def _locked(self, run: Run, task: Task[Any, Any], arguments: Mapping[str, Any]) -> bool:
+        assert task.declaration.lock is not None
+        name = task.declaration.lock.render({**task.signature.defaults, **arguments})
+        owner = f"{self._worker}/{run.claim.token}"
+        run.lock = await self._store.leases.acquire(name, owner=owner, ttl=self._lease)
+        return run.lock is not None
+
+    async def _unlock(self, run: Run) -> None:
+        assert run.lock is not None
+        try:
+            await self._store.leases.release(run.lock)
+        except HoldfastError as error:  # it ends by itself
+            note("lock.not_released", lock=run.lock.name, error=repr(error))
+
+    # --- ends other than by returning ---
+
+    async def _ended_by(self, run: Run, error: BaseException) -> Ending:
+        run.over = True
+        if isinstance(error, asyncio.CancelledError | Stopped):
+            match run.stop:
+                case Stop.LOST:
+                    return await self._lost(run)
+                case Stop.CANCELLED:
+                    return outcomes.Cancel(run.reason)
+                case Stop.DRAIN:
+                    return RELEASED
+                case Stop.LOCK_LOST:
+                    return outcomes.Snooze(after=jittered(LOCK_PATIENCE, 0.5), reason="its lock was lost")
+                case Stop.TIMEOUT:
+                    assert run.task is not None
+                    error = TimeoutError(
+                        f"it took longer than its timeout of {run.task.declaration.timeout:g} s"
+                    )
+        if run.stop is Stop.LOST or isinstance(error, LeaseLost):
+            return await self._lost(run)
+        return await self._judged(run, error)
+
+    async def _judged(self, run: Run, error: BaseException) -> Ending:
+        if isinstance(error, Cancel | Snooze):
+            return error.outcome
+        await self._tell(run, "on_failed", error)
+        assert run.task is not None
+        retry, attempt = run.task.declaration.retry, run.claim.attempt
+        if isinstance(error, Reject) or not retry.allows(attempt, error):
+            return await self._dead(run, error)
+        delay = error.outcome.after if isinstance(error, Retry) else retry.delay(attempt)
+        await self._tell(run, "on_retried", error, delay)
+        return outcomes.Retry(after=delay, error=_told(run.claim, error))
+
+    async def _lost(self, run: Run) -> Ending:
+        note("job.lease_lost", job=run.claim.job_id, task=run.claim.task, token=run.claim.token)
+        await self._tell(run, "on_lease_lost")
+        return SETTLED
+
+    async def _dead(self, run: Run, error: BaseException) -> Ending:
+        """Its handlers write in the transaction that makes the job dead; without any, the next batch will do."""
+        run.over = True
+        outcome = Dead(_told(run.claim, error))
+        note("job.died", job=run.claim.job_id, task=run.claim.task, error=outcome.error)
+        ending: Ending = outcome
+        if handlers := self._registry.on_dead(run.claim.task):
+            job = run.job or Job(run.claim, self._store, self._run_sync)
+            try:
+                async with self._store.transaction() as tx:
+                    await self._store.claims.finish([Finish(run.claim, outcome)], tx=tx)
+                    for handler in handlers:
+                        await handler(job, tx)
+                ending = SETTLED
+            except LeaseLost:
+                return await self._lost(run)
+            except Exception as failure:  # noqa: BLE001  the job is dead all the same, and a person hears of it
+                note("on_dead.failed", job=run.claim.job_id, task=run.claim.task, error=repr(failure))
+        await self._tell(run, "on_dead", error)
+        return ending
+
+    async def _tell(self, run: Run, hook: str, *details: Any) -> None:
+        if self._hooks.heard(hook):
+            job = run.job or Job(run.claim, self._store, self._run_sync)
+            await self._hooks.tell(hook, job, *details)
+
+
+def _told(claim: Claim, error: BaseException) -> str:
+    if isinstance(error, Control):
+        text = str(error)
+        for secret in secret_values(claim.args):
+            text = text.replace(secret, "***")
+        return text
+    return describe(error, secret_values(claim.args))

@@ -1,0 +1,70 @@
+"""A handle on a stored job: what became of it, and its result."""
+
+from __future__ import annotations
+
+from typing import Any, Generic, TypeVar
+
+from holdfast.kernel.clock import monotonic, sleep
+from holdfast.kernel.codec import decode_stored
+from holdfast.kernel.errors import JobCancelled, JobDead, JobMissing
+from holdfast.store.ports import Store
+from holdfast.store.records import JobRecord
+from holdfast.store.states import State
+
+R = TypeVar("R")
+_FIRST_LOOK, _LAST_LOOK = 0.005, 0.5  # seconds between looks, growing
+
+
+class Handle(Generic[R]):
+    """What `enqueue` returns. `created` is False when a job with the same unique key was there already."""
+
+    def __init__(self, store: Store, job_id: str, *, created: bool = True, returns: Any = Any) -> None:
+        self._store, self.id, self.created, self._returns = store, job_id, created, returns
+
+    async def record(self) -> JobRecord:
+        """The job as it is stored now."""
+        record = await self._store.jobs.get(self.id)
+        if record is None:
+            raise JobMissing(
+                f"There is no job {self.id}: its transaction has not committed, or it was pruned after its time."
+            )
+        return record
+
+    async def status(self) -> State:
+        """The state it is in now."""
+        return (await self.record()).state
+
+    async def cancel(self, reason: str = "cancelled by its caller") -> State:
+        """Cancel it when it is queued, ask it to stop when it runs. Returns the state it is in now."""
+        state = await self._store.jobs.cancel(self.id, reason)
+        if state is None:
+            raise JobMissing(f"There is no job {self.id} to cancel.")
+        return state
+
+    async def result(self, timeout: float | None = None) -> R:  # noqa: ASYNC109  it says more than TimeoutError
+        """What the task returned. Waits for it; raises TimeoutError, JobDead or JobCancelled."""
+        give_up = None if timeout is None else monotonic() + timeout
+        pause = _FIRST_LOOK
+        while True:
+            record = await self.record()
+            if record.state in _ENDS:
+                return self._told(record)
+            left = pause if give_up is None else give_up - monotonic()
+            if left <= 0:
+                raise TimeoutError(f"Job {self.id} is {record.state} after {timeout:g} s.")
+            await sleep(min(pause, left))
+            pause = min(pause * 1.5, _LAST_LOOK)
+
+    def _told(self, record: JobRecord) -> R:
+        if record.state is State.DEAD:
+            raise JobDead(f"Job {self.id} of task {record.task!r} is dead: {record.reason}")
+        if record.state is State.CANCELLED:
+            raise JobCancelled(f"Job {self.id} of task {record.task!r} was cancelled: {record.reason}")
+        found: R = decode_stored(record.result or "null", self._returns)
+        return found
+
+    def __repr__(self) -> str:
+        return f"<Handle {self.id}>"
+
+
+_ENDS = (State.SUCCEEDED, State.DEAD, State.CANCELLED)

@@ -1,0 +1,31 @@
+"""How many jobs of a queue to hold: its slots, and beyond them only what will start within a moment."""
+
+from __future__ import annotations
+
+_SOON = 0.1  # seconds within which a job that was taken ahead should start
+_MOST = 500  # jobs taken ahead of their slots, at most
+_WEIGHT = 0.05  # of the newest run in the average
+
+
+class Pace:
+    """A queue of quick jobs is worth a large batch; a slow one must leave its jobs to workers with free slots."""
+
+    def __init__(self, slots: int) -> None:
+        self._slots = slots
+        self._average: float | None = None  # seconds of one run
+
+    def took(self, seconds: float) -> None:
+        if self._average is None:
+            self._average = seconds
+        else:
+            self._average += _WEIGHT * (seconds - self._average)
+
+    @property
+    def ahead(self) -> int:
+        """How many may wait here for a slot."""
+        if self._average is None:
+            return 0  # nothing is known yet
+        return min(_MOST, int(self._slots * _SOON / max(self._average, 1e-6)))
+
+    def wants(self, held: int) -> int:
+        return min(_MOST, self._slots + self.ahead - held)

@@ -1,0 +1,109 @@
+"""Everything a program has declared: tasks and their other names, what follows a death, schedules, resources, hooks."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+from holdfast.jobs.declaration import declare
+from holdfast.jobs.hooks import Hooks
+from holdfast.jobs.job import Job
+from holdfast.jobs.resources import Factory, Resources
+from holdfast.jobs.schedule import Schedule
+from holdfast.jobs.signature import Signature
+from holdfast.jobs.task import Sender, Task
+from holdfast.kernel.errors import UsageError
+from holdfast.kernel.show import show
+from holdfast.store.ports import Tx
+
+OnDead = Callable[[Job, Tx], Awaitable[Any]]
+
+
+class Registry:
+    def __init__(self, hooks: Hooks) -> None:
+        self.hooks = hooks
+        self.resources = Resources()
+        self.schedules: dict[str, Schedule] = {}
+        self._tasks: dict[str, Task[Any, Any]] = {}  # by name and by alias
+        self._on_dead: dict[str, list[OnDead]] = {}
+
+    def add(self, function: Callable[..., Any], sender: Sender, options: dict[str, Any]) -> Task[Any, Any]:
+        if isinstance(function, Task) or not callable(function):
+            raise UsageError(f"@hf.task stands on a function, once; here it is on {show(function)}.")
+        signature = Signature(function, Job)
+        signature.supply(self.resources.factories)
+        try:
+            declaration = declare(function, signature.names, **options)
+        except TypeError as error:
+            raise UsageError(f"@hf.task on {function.__qualname__}: {error}.") from None
+        task: Task[Any, Any] = Task(function, declaration, signature, sender)
+        for name in (declaration.name, *declaration.aliases):
+            self._refuse_twin(name, task)
+            self._tasks[name] = task
+        return task
+
+    def _refuse_twin(self, name: str, task: Task[Any, Any]) -> None:
+        there = self._tasks.get(name)
+        if there is None or _is_reload(there, task):
+            return
+        raise UsageError(
+            f"Two tasks are called {name!r}: {_place(there)} and {_place(task)}. Give one of them another name=."
+        )
+
+    def get(self, name: str) -> Task[Any, Any] | None:
+        return self._tasks.get(name)
+
+    def task(self, name: str) -> Task[Any, Any]:
+        if (found := self._tasks.get(name)) is None:
+            raise UsageError(
+                f"There is no task {name!r}. There are: {', '.join(sorted(self._tasks)) or 'none'}."
+            )
+        return found
+
+    @property
+    def names(self) -> list[str]:
+        """Names and aliases: what this program can run."""
+        return list(self._tasks)
+
+    def add_resource(self, factory: Factory) -> Factory:
+        """Also for tasks that were declared before it."""
+        self.resources.add(factory)
+        for task in self._tasks.values():
+            task.signature.supply(self.resources.factories)
+        return factory
+
+    def add_schedule(self, schedule: Schedule) -> None:
+        if schedule.name in self.schedules:
+            raise UsageError(f"Two schedules are called {schedule.name!r}. Give one of them another name=.")
+        self.schedules[schedule.name] = schedule
+
+    def add_on_dead(self, task: str, handler: OnDead) -> None:
+        self._on_dead.setdefault(task, []).append(handler)
+
+    @property
+    def hears_deaths(self) -> bool:
+        """Whether anyone has to write when a job becomes dead."""
+        return bool(self._on_dead)
+
+    def on_dead(self, task: str) -> list[OnDead]:
+        """Also under the task's other names: a job keeps the one it was enqueued with."""
+        if not self._on_dead:
+            return []
+        found = self._tasks.get(task)
+        names = [task] if found is None else [found.name, *found.declaration.aliases]
+        return [handler for name in names for handler in self._on_dead.get(name, ())]
+
+
+def _is_reload(there: Task[Any, Any], task: Task[Any, Any]) -> bool:
+    """The same function again: its module was run as a program and is imported as well."""
+    return there.function.__qualname__ == task.function.__qualname__ and _file(there) == _file(task)
+
+
+def _file(task: Task[Any, Any]) -> tuple[str, int]:
+    code = getattr(task.function, "__code__", None)
+    return ("", id(task.function)) if code is None else (code.co_filename, code.co_firstlineno)
+
+
+def _place(task: Task[Any, Any]) -> str:
+    file, line = _file(task)
+    return f"{task.function.__qualname__} ({file}:{line})" if file else task.function.__qualname__

@@ -1,0 +1,149 @@
+"""Keeps a worker's claims: renews them from a loop of its own, so that a task that blocks does not lose its lease."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Mapping
+
+from holdfast.jobs.run import Run, Stop
+from holdfast.kernel.clock import monotonic, timeout
+from holdfast.kernel.errors import HoldfastError
+from holdfast.kernel.randomness import jittered
+from holdfast.kernel.spawn import start_beside
+from holdfast.kernel.telemetry import note
+from holdfast.kernel.world import Beside
+from holdfast.store.ports import Store
+
+Runs = Mapping[tuple[str, int], Run]
+_MARGIN = 1 / 6  # of the lease: a run that could not be renewed is stopped this long before its end
+_LOOKS = 0.25  # seconds between looks at what is overdue
+_PULSE_LATE = 1.0  # seconds without a turn of the worker's loop that are worth a warning
+
+
+class Renewer:
+    """`stuck` is called, on the renewer's own thread, when a run cannot be stopped in time."""
+
+    def __init__(
+        self, store: Store, runs: Runs, *, lease: float, stuck: Callable[[str], None] | None = None
+    ) -> None:
+        self._home, self._runs, self._lease, self._stuck = store, runs, lease, stuck
+        self._loop = asyncio.get_running_loop()
+        self._beside: Beside | None = None
+        self._bell: asyncio.Event | None = None
+        self._stopping = False
+        self._pulse = monotonic()
+        self._warned = 0.0
+
+    async def start(self) -> None:
+        self._beside = start_beside("holdfast-renewer", self._main)
+
+    async def stop(self) -> None:
+        if (beside := self._beside) is not None:
+            self._beside, self._stopping = None, True
+            beside.post(self._wake)
+            await beside.ended()
+
+    def _wake(self) -> None:
+        if self._bell is not None:
+            self._bell.set()
+
+    # --- on the renewer's own loop from here on ---
+
+    async def _main(self) -> None:
+        self._bell = asyncio.Event()
+        store = self._home.twin()
+        mine = store is not self._home
+        try:
+            if mine:
+                await self._open(store)
+            await self._turns(store)
+        finally:
+            if mine:
+                await store.close()
+
+    async def _open(self, store: Store) -> None:
+        while not self._stopping:
+            try:
+                await store.open()
+            except HoldfastError as error:
+                note("renewer.cannot_open", error=repr(error))
+                await self._nap(jittered(1.0))
+            else:
+                return
+
+    async def _turns(self, store: Store) -> None:
+        due = monotonic() + self._lease / 3
+        while not self._stopping:
+            await self._nap(min(_LOOKS, self._lease / 12))
+            self._look()
+            if monotonic() >= due:
+                try:
+                    await self._renew(store)
+                    due = monotonic() + jittered(self._lease / 3, 0.1)
+                except HoldfastError as error:
+                    note("renewer.failed", error=repr(error))
+                    due = monotonic() + jittered(self._lease / 30)
+
+    async def _nap(self, seconds: float) -> None:
+        assert self._bell is not None
+        try:
+            async with timeout(seconds):
+                await self._bell.wait()
+        except TimeoutError:
+            return
+
+    async def _renew(self, store: Store) -> None:
+        began = monotonic()
+        runs = [run for run in list(self._runs.values()) if not self._is_overdue(run)]
+        if runs:
+            kept = {
+                (renewal.job_id, renewal.token): renewal
+                for renewal in await store.claims.renew([run.claim for run in runs], lease=self._lease)
+            }
+            for run in runs:
+                if (renewal := kept.get(run.key)) is None:
+                    self._halt(run, Stop.LOST)
+                    continue
+                run.until = began + self._lease
+                if renewal.cancel is not None:
+                    self._halt(run, Stop.CANCELLED, renewal.cancel)
+        for run in runs:
+            if run.lock is not None and not run.over:
+                held = await store.leases.renew(run.lock, ttl=self._lease)
+                if held is None and not run.over:
+                    self._halt(run, Stop.LOCK_LOST)
+
+    def _look(self) -> None:
+        """Stop what can no longer be renewed in time; say what stands in the way."""
+        now = monotonic()
+        self._loop.call_soon_threadsafe(self._beat)
+        for run in list(self._runs.values()):
+            if now > run.until - self._lease * _MARGIN:
+                self._halt(run, Stop.LOST)
+            if self._stuck is not None and self._must_end(run, now):
+                self._stuck(f"job {run.claim.job_id} of task {run.claim.task!r} did not stop: {run.stop}")
+        if now - self._pulse > _PULSE_LATE and now - self._warned > 10 * _PULSE_LATE:
+            self._warned = now
+            note("loop.blocked", task=self._culprit(), seconds=round(now - self._pulse, 1))
+
+    def _is_overdue(self, run: Run) -> bool:
+        return run.hard_until is not None and not run.over and monotonic() > run.hard_until
+
+    def _must_end(self, run: Run, now: float) -> bool:
+        """Its body goes on after its hard limit, or when someone else is about to have its claim."""
+        if run.over or run.work is None:
+            return False
+        return self._is_overdue(run) or (
+            run.stop is Stop.LOST and now > run.until - self._lease * _MARGIN / 2
+        )
+
+    def _halt(self, run: Run, stop: Stop, reason: str = "") -> None:
+        self._loop.call_soon_threadsafe(run.halt, stop, reason)
+
+    def _beat(self) -> None:
+        self._pulse = monotonic()
+
+    def _culprit(self) -> str:
+        """The task whose code is on the worker's loop right now."""
+        running = asyncio.current_task(self._loop)
+        return "no task" if running is None else running.get_name()

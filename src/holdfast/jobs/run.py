@@ -1,0 +1,61 @@
+"""One claim in a worker's hands: from taken to ended."""
+
+from __future__ import annotations
+
+import asyncio
+from enum import Enum
+from typing import Any
+
+from holdfast.jobs.job import Job
+from holdfast.jobs.task import Task
+from holdfast.kernel.threads import ThreadCall
+from holdfast.store.records import Claim, Lease
+
+
+class Stop(Enum):
+    """Why a run is stopped from outside."""
+
+    TIMEOUT = "it took longer than its timeout"
+    CANCELLED = "someone cancelled the job"
+    LOST = "its lease was lost: someone else may run it now"
+    LOCK_LOST = "its lock was lost"
+    DRAIN = "the worker is leaving"
+
+
+class Run:
+    """A claim, its task when this program knows it, and what is going on with it."""
+
+    __slots__ = (
+        "began", "claim", "hard_until", "job", "lock", "over", "reason", "stop", "task", "thread", "until", "work",
+    )  # fmt: skip
+
+    def __init__(self, claim: Claim, task: Task[Any, Any] | None, until: float) -> None:
+        self.claim, self.task = claim, task
+        self.until = (
+            until  # on the monotonic clock: counted from before the claim, so never later than the lease
+        )
+        self.began = 0.0  # 0: it waits for a slot
+        self.hard_until: float | None = None  # when its process must be ended
+        self.work: asyncio.Task[None] | None = None
+        self.job: Job | None = None
+        self.lock: Lease | None = None
+        self.thread: ThreadCall | None = None
+        self.stop: Stop | None = None
+        self.reason = ""  # of a cancellation
+        self.over = False  # its body has ended, and only the token decides what becomes of it
+
+    @property
+    def key(self) -> tuple[str, int]:
+        return self.claim.job_id, self.claim.token
+
+    def halt(self, stop: Stop, reason: str = "") -> None:
+        """Stop it: the first reason counts, but for a lost lease, which counts always."""
+        if self.over or (self.stop is not None and stop is not Stop.LOST):
+            return
+        self.stop, self.reason = stop, reason
+        if self.job is not None:
+            self.job.stop_reason = reason or stop.value
+        if self.thread is not None:
+            self.thread.stop()
+        elif self.work is not None:
+            self.work.cancel()

@@ -1,0 +1,84 @@
+"""A schedule: when a task is enqueued by itself. Nominal times are the same for whoever computes them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
+from itertools import islice
+from typing import Any, Literal, Protocol
+
+from holdfast.jobs.cron import check_cron, fires
+from holdfast.jobs.task import Task
+from holdfast.kernel.errors import UsageError
+from holdfast.kernel.names import check_seconds
+
+Missed = Literal["latest", "all", "skip"]
+MISSED = ("latest", "all", "skip")
+_FAR = timedelta(days=366 * 30)
+
+
+class Times(Protocol):
+    """The nominal times of a schedule."""
+
+    def between(self, after: datetime, until: datetime) -> Iterator[datetime]:
+        """Those in (after, until], in order."""
+
+    def told(self) -> str:
+        """For people."""
+
+
+class Cron:
+    """A cron expression on the clock of a zone."""
+
+    def __init__(self, expression: str, zone: str) -> None:
+        check_cron(expression, zone)
+        self.expression, self.zone = expression, zone
+
+    def between(self, after: datetime, until: datetime) -> Iterator[datetime]:
+        return fires(self.expression, self.zone, after, until)
+
+    def told(self) -> str:
+        return f"{self.expression} ({self.zone})"
+
+
+class Interval:
+    """Every so many seconds, counted from 1970, so that every scheduler counts alike."""
+
+    def __init__(self, seconds: float) -> None:
+        self.seconds = check_seconds("every", seconds, minimum=1.0)
+
+    def between(self, after: datetime, until: datetime) -> Iterator[datetime]:
+        place = int(after.timestamp() // self.seconds) + 1
+        while (moment := place * self.seconds) <= until.timestamp():
+            yield datetime.fromtimestamp(moment, UTC)
+            place += 1
+
+    def told(self) -> str:
+        return f"every {self.seconds:g} s"
+
+
+class Schedule:
+    """A task and its times. `missed` says what becomes of times that passed while nobody scheduled:
+
+    `latest` runs only the newest of them, `all` each of them, `skip` none.
+    """
+
+    def __init__(self, task: Task[Any, Any], times: Times, *, name: str, missed: Missed = "latest") -> None:
+        if missed not in MISSED:
+            raise UsageError(f"missed is one of {', '.join(MISSED)}; not {missed!r}.")
+        needed = [
+            each for each in task.signature.names if each not in task.signature.defaults and each != "nominal"
+        ]
+        if needed:
+            raise UsageError(
+                f"The schedule of {task.name!r} has no value for {', '.join(needed)}. "
+                "A scheduled task takes no arguments but `nominal: datetime`, or has defaults for them."
+            )
+        self.task, self.times, self.name, self.missed = task, times, name, missed
+
+    def arguments(self, nominal: datetime) -> dict[str, Any]:
+        return {"nominal": nominal} if "nominal" in self.task.signature.names else {}
+
+    def next(self, after: datetime, count: int = 10) -> list[datetime]:
+        """The next nominal times."""
+        return list(islice(self.times.between(after, after + _FAR), count))

@@ -1,0 +1,119 @@
+"""A whole worker as one service: resources, claims, renewals, upkeep and schedules, started and stopped in order."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from contextlib import AsyncExitStack
+from types import TracebackType
+from typing import Any, Self
+
+from holdfast.jobs.deaths import Deaths
+from holdfast.jobs.enqueue import Enqueuer
+from holdfast.jobs.executor import Executor
+from holdfast.jobs.registry import Registry
+from holdfast.jobs.renewer import Renewer
+from holdfast.jobs.scheduler import Scheduler
+from holdfast.jobs.upkeep import KEEP, Upkeep
+from holdfast.jobs.worker import Worker, check_slots
+from holdfast.kernel.ids import new_id
+from holdfast.kernel.names import check_name, check_seconds
+from holdfast.kernel.service import Periodic
+from holdfast.kernel.telemetry import note
+from holdfast.kernel.threads import Threads
+from holdfast.store.ports import Store
+from holdfast.store.states import Held
+
+LEASE = 30.0  # seconds for which a claim is held without a sign of life
+GRACE = 30.0  # seconds that running jobs have to end when the worker leaves
+_KNOWN_EVERY = 60.0  # seconds between looks for held jobs whose task is known here
+
+
+class WorkerService:
+    """`async with hf.worker(queues={"mail": 10}):` runs jobs until the block ends."""
+
+    def __init__(
+        self,
+        store: Store,
+        registry: Registry,
+        enqueuer: Enqueuer,
+        queues: Mapping[str, int],
+        run_sync: Callable[..., Any],
+        *,
+        name: str | None = None,
+        lease: float = LEASE,
+        grace: float = GRACE,
+        poll: float = 1.0,
+        keep: float = KEEP,
+        stuck: Callable[[str], None] | None = None,
+    ) -> None:
+        self._store, self._registry, self._enqueuer, self._run_sync = store, registry, enqueuer, run_sync
+        self._slots = check_slots(queues)
+        self.name = check_name("worker", name or f"worker-{new_id()}")
+        self._lease = check_seconds("lease", lease, minimum=1.0, maximum=86_400)
+        self._grace = check_seconds("grace", grace)
+        self._poll = check_seconds("poll", poll, minimum=0.01)
+        self._keep = check_seconds("keep", keep)
+        self._stuck = stuck
+        self._stack = AsyncExitStack()
+        self.worker: Worker | None = None
+
+    async def start(self) -> None:
+        async with AsyncExitStack() as stack:
+            await self._start(stack)
+            self._stack = stack.pop_all()
+        note("worker.started", worker=self.name, queues=self._slots)
+
+    async def _start(self, stack: AsyncExitStack) -> None:
+        """In this order, and stopped in reverse: renewals go on until the last job has ended."""
+        resources = await stack.enter_async_context(self._registry.resources.opened())
+        threads = Threads(sum(self._slots.values()))
+        stack.callback(threads.close)
+        executor = Executor(
+            self._store, self._registry, threads,
+            worker=self.name, lease=self._lease, run_sync=self._run_sync, resources=resources,
+        )  # fmt: skip
+        worker = self.worker = Worker(
+            self._store, self._registry, executor, self._slots,
+            name=self.name, lease=self._lease, poll=self._poll,
+        )  # fmt: skip
+        renewer = Renewer(self._store, worker.runs, lease=self._lease, stuck=self._stuck)
+        deaths = Deaths(self._store, self._registry, self._run_sync)
+        upkeep = Upkeep(
+            self._store, deaths, owner=self.name, window=max(self._slots.values(), default=1), keep=self._keep
+        )
+        scheduler = Scheduler(self._store, self._enqueuer, self._registry.schedules)
+        known = Periodic("known-tasks", self._let_known_go, every=_KNOWN_EVERY)
+        for service in (renewer, upkeep, scheduler, known):
+            await service.start()
+            stack.push_async_callback(service.stop)
+        await worker.start()
+        stack.push_async_callback(self._stop_worker)
+
+    async def _let_known_go(self) -> None:
+        """Jobs that another worker did not know, and this one does."""
+        if names := self._registry.names:
+            while await self._store.holds.unhold(Held.UNKNOWN_TASK, tasks=names) > 0:
+                pass
+
+    async def _stop_worker(self) -> None:
+        assert self.worker is not None
+        await self.worker.stop(self._grace)
+
+    async def stop(self, grace: float | None = None) -> None:
+        """Claim nothing more; running jobs have `grace` seconds to end, the rest go back uncharged."""
+        if grace is not None:
+            self._grace = grace
+        await self._stack.aclose()
+        note("worker.stopped", worker=self.name)
+
+    def trouble(self) -> str | None:
+        return None
+
+    async def __aenter__(self) -> Self:
+        await self.start()
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self.stop()

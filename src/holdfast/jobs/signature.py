@@ -1,0 +1,181 @@
+"""A task's parameters: what is stored, what the worker supplies, and how one becomes JSON and comes back."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Mapping, Sequence
+from typing import Annotated, Any, TypeVar, get_args, get_origin, get_type_hints
+
+import msgspec
+
+from holdfast.kernel.codec import decode_stored, encode
+from holdfast.kernel.errors import PayloadError, UsageError
+from holdfast.store.records import ARGS_LIMIT
+
+T = TypeVar("T")
+
+
+class _Mark:
+    def __repr__(self) -> str:
+        return "secret"
+
+
+_SECRET = _Mark()
+# `password: Secret[str]`: stored, and masked in every listing and error.
+Secret = Annotated[T, _SECRET]
+SECRETS_FIELD = "$secret"  # in stored arguments: which of them are masked, told to readers who have no task
+_VARIADIC = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
+
+
+class NewerArguments(Exception):
+    """Arguments that this version of the task does not know: another worker may."""
+
+
+class Signature:
+    """How to call one function with stored arguments.
+
+    A first parameter annotated with `job_type` receives the running job; parameters annotated with a type that is
+    registered as a resource receive it from the worker; all others are stored.
+    """
+
+    def __init__(self, function: Callable[..., Any], job_type: type) -> None:
+        self._where = f"{function.__module__}.{function.__qualname__}"
+        hints = _hints(function)
+        parameters = list(inspect.signature(function).parameters.values())
+        _refuse_variadic(self._where, parameters)
+        self.takes_job = bool(parameters) and hints.get(parameters[0].name) is job_type
+        self._parameters = parameters[1:] if self.takes_job else parameters
+        self._hints = {each.name: hints.get(each.name, Any) for each in self._parameters}
+        self.returns: Any = hints.get("return", Any)
+        self.resources: dict[str, Any] = {}
+        self._settle()
+
+    def supply(self, kinds: Mapping[Any, object]) -> None:
+        """Parameters of these types come from the worker, and are not stored."""
+        found = {name: hint for name, hint in self._hints.items() if _hashable(hint) and hint in kinds}
+        if found != self.resources:
+            self.resources = found
+            self._settle()
+
+    def _settle(self) -> None:
+        stored = [each for each in self._parameters if each.name not in self.resources]
+        self.names = [each.name for each in stored]
+        self.secrets = [name for name in self.names if _is_secret(self._hints[name])]
+        self.defaults = {
+            each.name: each.default for each in stored if each.default is not inspect.Parameter.empty
+        }
+        self._bound = inspect.Signature(stored)
+        fields = [_field(each, self._hints[each.name]) for each in stored]
+        if self.secrets:
+            fields.append(("secrets_", list[str], msgspec.field(name=SECRETS_FIELD, default_factory=list)))
+        self._type = msgspec.defstruct("Arguments", fields, kw_only=True, forbid_unknown_fields=True)
+        self._positional_only = [
+            each.name for each in stored if each.kind is inspect.Parameter.POSITIONAL_ONLY
+        ]
+
+    # --- enqueueing ---
+
+    def bind(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> dict[str, Any]:
+        """Arguments by name, as the function would bind them; what is wrong is said as Python says it."""
+        try:
+            return dict(self._bound.bind(*args, **kwargs).arguments)
+        except TypeError as error:
+            raise UsageError(
+                f"{self._where} cannot be called so: {error}. Its arguments: {', '.join(self.names) or 'none'}."
+            ) from None
+
+    def encode(self, arguments: Mapping[str, Any]) -> str:
+        """The arguments as JSON text that this task, and a worker with the same code, will take."""
+        marked = {**arguments, SECRETS_FIELD: self.secrets} if self.secrets else arguments
+        text = encode(marked, limit=ARGS_LIMIT, where=f"{self._where}: argument")
+        try:
+            self.decode(text)
+        except NewerArguments as error:
+            raise UsageError(str(error)) from None
+        return text
+
+    # --- running ---
+
+    def decode(self, text: str) -> dict[str, Any]:
+        """Stored arguments by name, with the types of the signature."""
+        try:
+            found = decode_stored(text, self._type)
+        except PayloadError as error:
+            if "unknown field" in str(error):
+                raise NewerArguments(f"{self._where}: {error}") from None
+            raise PayloadError(f"{self._where}: {error}") from None
+        return {name: value for name in self.names if (value := getattr(found, name)) is not msgspec.UNSET}
+
+    def arrange(self, arguments: dict[str, Any]) -> tuple[list[Any], dict[str, Any]]:
+        """The arguments as the function takes them: a few by position only, the rest by name."""
+        if not self._positional_only:
+            return [], arguments
+        return [arguments.pop(name) for name in self._positional_only if name in arguments], arguments
+
+
+def masked(text: str) -> dict[str, Any] | str:
+    """Stored arguments for a listing: what is marked secret is hidden, also from those who have no code of the task."""
+    try:
+        found = msgspec.json.decode(text)
+    except msgspec.DecodeError:
+        return "not readable"
+    if not isinstance(found, dict):
+        return "not an object"
+    hidden = found.pop(SECRETS_FIELD, ())
+    return {name: "***" if name in hidden else value for name, value in found.items()}
+
+
+def secret_values(text: str) -> list[str]:
+    """The texts that must not appear in an error of this job."""
+    if SECRETS_FIELD not in text:
+        return []
+    found = msgspec.json.decode(text)
+    return sorted(_texts([found.get(name) for name in found[SECRETS_FIELD]]), key=len, reverse=True)
+
+
+def _texts(value: Any) -> list[str]:
+    if isinstance(value, str):
+        return [value] if value else []
+    if isinstance(value, dict):
+        return [text for item in value.values() for text in _texts(item)]
+    if isinstance(value, list):
+        return [text for item in value for text in _texts(item)]
+    return [] if value is None or isinstance(value, bool) else [str(value)]
+
+
+def _hints(function: Callable[..., Any]) -> dict[str, Any]:
+    try:
+        return get_type_hints(function, include_extras=True)
+    except NameError as error:
+        raise UsageError(
+            f"An annotation of {function.__module__}.{function.__qualname__} cannot be read: {error}. "
+            "Import that name at the top of the module, not only for type checkers."
+        ) from error
+
+
+def _refuse_variadic(where: str, parameters: Sequence[inspect.Parameter]) -> None:
+    for each in parameters:
+        if each.kind in _VARIADIC:
+            raise UsageError(
+                f"{where} takes {each}: a task's arguments have names. Take a dict or a list instead."
+            )
+
+
+def _field(parameter: inspect.Parameter, hint: Any) -> tuple[Any, ...]:
+    """A default stays with the function: what was not given is not stored, and a later default then holds."""
+    required = parameter.default is inspect.Parameter.empty
+    return (parameter.name, hint) if required else (parameter.name, hint, msgspec.UNSET)
+
+
+def _is_secret(hint: Any) -> bool:
+    if get_origin(hint) is Annotated:
+        return any(extra is _SECRET for extra in get_args(hint)[1:])
+    return any(_is_secret(part) for part in get_args(hint))
+
+
+def _hashable(value: Any) -> bool:
+    try:
+        hash(value)
+    except TypeError:
+        return False
+    return True

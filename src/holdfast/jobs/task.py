@@ -1,0 +1,126 @@
+"""A task: a function that jobs can run. It stays callable as it is; `enqueue` stores a job instead."""
+
+from __future__ import annotations
+
+import functools
+import inspect
+from collections.abc import Callable, Coroutine, Iterable, Mapping
+from typing import Any, Generic, ParamSpec, Protocol, TypeVar
+
+import msgspec
+
+from holdfast.jobs.declaration import Declaration
+from holdfast.jobs.handle import Handle
+from holdfast.jobs.options import NONE, Options, options
+from holdfast.jobs.signature import Signature
+from holdfast.kernel.errors import UsageError
+from holdfast.kernel.show import show
+from holdfast.store.records import NewJob
+
+P = ParamSpec("P")
+R = TypeVar("R")
+Result = TypeVar("Result")
+
+
+class Bound(msgspec.Struct, frozen=True):
+    """One call of a task, not enqueued yet: its arguments by name."""
+
+    task: str
+    arguments: dict[str, Any]
+
+
+class Sender(Protocol):
+    """What stores jobs; the one object that tasks know of the program they belong to."""
+
+    def build(self, task: Task[Any, Any], arguments: Mapping[str, Any], given: Options) -> NewJob: ...
+    async def send(self, task: Task[Any, R], jobs: list[NewJob], given: Options) -> list[Handle[R]]: ...
+    def blocking(self, work: Callable[[], Coroutine[Any, Any, Result]], tx: object) -> Result: ...
+
+
+class Call(Generic[P, R]):
+    """A task with options for its next enqueue."""
+
+    def __init__(self, task: Task[P, R], given: Options) -> None:
+        self._task, self._given = task, given
+
+    def options(self, **changes: Any) -> Call[P, R]:
+        """The same with further options: delay, at, expires, priority, queue, unique, ordered, tenant, tx."""
+        return Call(self._task, options(self._given, changes))
+
+    async def enqueue(self, *args: P.args, **kwargs: P.kwargs) -> Handle[R]:
+        """Store a job. When this returns, it is stored for good; with `tx`, when that transaction commits."""
+        task = self._task
+        job = task.sender.build(task, task.signature.bind(args, kwargs), self._given)
+        [handle] = await task.sender.send(task, [job], self._given)
+        return handle
+
+    async def enqueue_many(self, calls: Iterable[Mapping[str, Any] | Bound]) -> list[Handle[R]]:
+        """Store many jobs, all or none, far faster than one by one."""
+        task = self._task
+        jobs = [task.sender.build(task, task.arguments_of(call), self._given) for call in calls]
+        return await task.sender.send(task, jobs, self._given) if jobs else []
+
+    def enqueue_sync(self, *args: P.args, **kwargs: P.kwargs) -> Handle[R]:
+        """`enqueue` for code without an event loop; an error on a running one."""
+        return self._task.sender.blocking(lambda: self.enqueue(*args, **kwargs), self._given.tx)
+
+
+class Task(Generic[P, R]):
+    """Made by `@hf.task`."""
+
+    def __init__(
+        self, function: Callable[P, Any], declaration: Declaration, signature: Signature, sender: Sender
+    ) -> None:
+        functools.update_wrapper(self, function)
+        self.function, self.declaration, self.signature, self.sender = (
+            function,
+            declaration,
+            signature,
+            sender,
+        )
+        self.is_async = inspect.iscoroutinefunction(function)
+        self._call: Call[P, R] = Call(self, NONE)
+
+    @property
+    def name(self) -> str:
+        return self.declaration.name
+
+    def __call__(self, *args: P.args, **kwargs: P.kwargs) -> Any:
+        """Run the function here and now: no job, no store."""
+        return self.function(*args, **kwargs)
+
+    def options(self, **changes: Any) -> Call[P, R]:
+        """The task with options for the next enqueue: delay, at, expires, priority, queue, unique, ordered, tenant, tx."""
+        return self._call.options(**changes)
+
+    async def enqueue(self, *args: P.args, **kwargs: P.kwargs) -> Handle[R]:
+        """Store a job that runs this task. When this returns, it is stored for good."""
+        return await self._call.enqueue(*args, **kwargs)
+
+    async def enqueue_many(self, calls: Iterable[Mapping[str, Any] | Bound]) -> list[Handle[R]]:
+        """Store many jobs, all or none: `[{"name": "a"}, greet.bind("b")]`."""
+        return await self._call.enqueue_many(calls)
+
+    def enqueue_sync(self, *args: P.args, **kwargs: P.kwargs) -> Handle[R]:
+        """`enqueue` for code without an event loop; an error on a running one."""
+        return self._call.enqueue_sync(*args, **kwargs)
+
+    def bind(self, *args: P.args, **kwargs: P.kwargs) -> Bound:
+        """One call for `enqueue_many`."""
+        return Bound(self.name, self.signature.bind(args, kwargs))
+
+    def arguments_of(self, call: Mapping[str, Any] | Bound) -> dict[str, Any]:
+        if isinstance(call, Bound):
+            if call.task != self.name:
+                raise UsageError(
+                    f"This is a call of {call.task!r}, bound for another task than {self.name!r}."
+                )
+            return call.arguments
+        if not isinstance(call, Mapping):
+            raise UsageError(
+                f"enqueue_many takes dicts of arguments and {self.__name__}.bind(…); not {show(call)}."
+            )
+        return self.signature.bind((), call)
+
+    def __repr__(self) -> str:
+        return f"<Task {self.name}>"

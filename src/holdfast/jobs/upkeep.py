@@ -1,0 +1,126 @@
+"""What somebody must do for all: promote, rescue, expire, prune. One worker at a time does it, under a lease."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+
+from holdfast.jobs.deaths import Deaths
+from holdfast.kernel.clock import monotonic, sleep
+from holdfast.kernel.errors import HoldfastError
+from holdfast.kernel.randomness import jittered
+from holdfast.kernel.spawn import spawn
+from holdfast.kernel.telemetry import note
+from holdfast.store.ports import Store
+from holdfast.store.records import Lease
+
+LEASE_NAME = "holdfast:upkeep"
+TTL = 5.0  # seconds; a killed holder's successor begins after that
+KEEP = 7 * 86_400.0  # seconds for which finished jobs and their results are kept
+_PAUSE = 0.1  # seconds between turns
+_PART = 500  # rows of one turn
+
+
+class Duty:
+    """One thing to be done every so often; at once again while it is not done with."""
+
+    def __init__(self, name: str, every: float, act: Callable[[], Awaitable[bool]]) -> None:
+        self.name, self._every, self._act = name, every, act
+        self._due = 0.0
+
+    async def perform(self) -> None:
+        if monotonic() < self._due:
+            return
+        try:
+            more = await self._act()
+        except HoldfastError as error:
+            note("upkeep.failed", duty=self.name, error=repr(error))
+            more = False
+        self._due = 0.0 if more else monotonic() + jittered(self._every)
+
+
+class Upkeep:
+    """A service of every worker; only the holder of the lease does anything."""
+
+    def __init__(self, store: Store, deaths: Deaths, *, owner: str, window: int, keep: float = KEEP) -> None:
+        self._store, self._deaths, self._owner, self._window, self._keep = store, deaths, owner, window, keep
+        self._task: asyncio.Task[None] | None = None
+        self._trouble: str | None = None
+        self._duties = [
+            Duty("promote", _PAUSE, self._promote),
+            Duty("rescue", 1.0, self._rescue),
+            Duty("expire", 1.0, self._expire),
+            Duty("repair", 60.0, self._repair),
+            Duty("prune", 600.0, self._prune),
+        ]
+
+    async def start(self) -> None:
+        self._task = spawn(self._run(), name="upkeep")
+
+    async def stop(self) -> None:
+        if (task := self._task) is not None:
+            self._task = None
+            task.cancel()
+            try:
+                await task
+            except asyncio.CancelledError:
+                return
+
+    def trouble(self) -> str | None:
+        return self._trouble
+
+    async def _run(self) -> None:
+        while True:
+            try:
+                lease = await self._store.leases.acquire(LEASE_NAME, owner=self._owner, ttl=TTL)
+                self._trouble = None
+                if lease is not None:
+                    await self._serve(lease)
+            except HoldfastError as error:
+                self._trouble = f"upkeep: {error}"
+                note("upkeep.failed", duty="lease", error=repr(error))
+            await sleep(jittered(TTL / 3))
+
+    async def _serve(self, lease: Lease) -> None:
+        """As long as the lease can be renewed. The duties do no harm when two perform them; the lease saves work."""
+        held: Lease | None = lease
+        renewed = monotonic()
+        try:
+            while held is not None:
+                for duty in self._duties:
+                    await duty.perform()
+                if monotonic() - renewed > TTL / 3:
+                    held = await self._store.leases.renew(held, ttl=TTL)
+                    renewed = monotonic()
+                await sleep(jittered(_PAUSE))
+        finally:
+            if held is not None:
+                await asyncio.shield(spawn(self._give_up(held), name="upkeep-release"))
+
+    async def _give_up(self, lease: Lease) -> None:
+        try:
+            await self._store.leases.release(lease)
+        except HoldfastError as error:  # it ends by itself
+            note("upkeep.failed", duty="release", error=repr(error))
+
+    # --- duties; each says whether there is more ---
+
+    async def _promote(self) -> bool:
+        return await self._store.holds.promote(window=self._window, limit=_PART) >= _PART
+
+    async def _rescue(self) -> bool:
+        return await self._deaths.rescue()
+
+    async def _expire(self) -> bool:
+        return await self._store.holds.expire(limit=_PART) >= _PART
+
+    async def _repair(self) -> bool:
+        return await self._store.holds.repair(limit=_PART) >= _PART
+
+    async def _prune(self) -> bool:
+        pruned = await self._store.history.prune(keep=self._keep)
+        await self._store.keys.prune(limit=1000)
+        await self._store.leases.prune(limit=1000)
+        if pruned:
+            note("history.pruned", jobs=pruned)
+        return False

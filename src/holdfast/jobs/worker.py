@@ -1,0 +1,297 @@
+"""A worker: claims ready jobs, runs them in slots, and writes how they ended, one commit for many."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import Counter, deque
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from holdfast.jobs.executor import Ending, Executor, Released, Settled, Unknown
+from holdfast.jobs.pace import Pace
+from holdfast.jobs.registry import Registry
+from holdfast.jobs.run import Run, Stop
+from holdfast.kernel.clock import monotonic, sleep, timeout
+from holdfast.kernel.crashpoints import crashpoint
+from holdfast.kernel.errors import HoldfastError
+from holdfast.kernel.names import check_int, check_name
+from holdfast.kernel.randomness import jittered
+from holdfast.kernel.spawn import spawn, start
+from holdfast.kernel.telemetry import note
+from holdfast.store.ports import Store
+from holdfast.store.records import Claim, Finish
+from holdfast.store.states import Held
+
+POLL = 1.0  # seconds between looks when no wake-up comes
+_SUSPECTS_EVERY = 2.0  # seconds between looks for suspects
+_CLEARING = 30.0  # seconds for which other work waits for a suspect's turn, at most
+_STOP_GRACE = 2.0  # seconds that stopped runs have to end
+
+
+class Worker:
+    """Give it claims' slots for each queue; it takes no more than it can start soon."""
+
+    def __init__(
+        self,
+        store: Store,
+        registry: Registry,
+        executor: Executor,
+        slots: Mapping[str, int],
+        *,
+        name: str,
+        lease: float,
+        poll: float = POLL,
+    ) -> None:
+        self._store, self._claims, self._registry, self._executor = store, store.claims, registry, executor
+        self.name, self._lease, self._poll = name, lease, poll
+        self.runs: dict[tuple[str, int], Run] = {}  # all that is held; the renewer reads it too
+        self._slots = dict(slots)
+        self._pace = {queue: Pace(number) for queue, number in slots.items()}
+        self._waiting: dict[str, deque[Run]] = {queue: deque() for queue in slots}
+        self._held: Counter[str] = Counter()
+        self._busy: Counter[str] = Counter()
+        self._finishes: list[Finish] = []
+        self._bell = asyncio.Event()
+        self._hints = 1  # looks that were asked for, and how many have been made
+        self._looked = 0
+        self._draining = False
+        self._alone = False  # a suspect runs here, and nothing else
+        self._suspects_due = monotonic() + jittered(_SUSPECTS_EVERY)
+        self._clearing_until = 0.0
+        self._tasks: list[asyncio.Task[None]] = []
+        self.finished = 0  # runs that ended here
+        self.on_idle: Callable[[], None] | None = None  # when a look has found nothing and nothing is held
+
+    # --- life ---
+
+    async def start(self) -> None:
+        self._tasks = [spawn(self._pump(), name="worker"), spawn(self._listen(), name="worker-wakeups")]
+
+    async def stop(self, grace: float = 0.0) -> None:
+        """Claim nothing more, let what runs end within the grace, put the rest back uncharged."""
+        self._draining = True
+        self._bell.set()
+        await self._put_back(self._let_go_of_unrun())
+        if self.runs and grace > 0:
+            await self._ended_within(grace)
+        for run in list(self.runs.values()):
+            run.halt(Stop.DRAIN)
+        if self.runs:
+            await self._ended_within(_STOP_GRACE)
+        await self._stop_tasks()
+        # Threads that did not listen: the process ends now, and with it what they do.
+        await self._put_back([run.claim for run in self.runs.values()])
+
+    def _let_go_of_unrun(self) -> list[Claim]:
+        unrun = [run for waiting in self._waiting.values() for run in waiting]
+        for waiting in self._waiting.values():
+            waiting.clear()
+        for run in unrun:
+            self._forget(run)
+        return [run.claim for run in unrun]
+
+    @property
+    def stubborn(self) -> list[Run]:
+        """What still runs after `stop`: only the end of the process ends it."""
+        return [run for run in self.runs.values() if run.work is not None and not run.work.done()]
+
+    async def _ended_within(self, seconds: float) -> None:
+        try:
+            async with timeout(seconds):
+                while self.runs or self._finishes:
+                    await sleep(0.01)
+        except TimeoutError:
+            return
+
+    async def _stop_tasks(self) -> None:
+        tasks, self._tasks = self._tasks, []
+        for task in tasks:
+            task.cancel()
+        for task in tasks:
+            try:
+                await task
+            except asyncio.CancelledError:
+                continue
+        if self._finishes:
+            await self._write(None)
+
+    async def _put_back(self, claims: list[Claim]) -> None:
+        if claims:
+            try:
+                await self._claims.release(claims)
+            except HoldfastError as error:  # their leases end by themselves
+                note("worker.release_failed", claims=len(claims), error=repr(error))
+
+    # --- claiming and finishing ---
+
+    async def _pump(self) -> None:
+        """One round: write what has ended, claim what fits, in one commit where both are due."""
+        while True:
+            try:
+                await self._round()
+            except HoldfastError as error:
+                note("worker.trouble", worker=self.name, error=repr(error))
+                await sleep(jittered(0.5))
+
+    async def _round(self) -> None:
+        if self._suspect_is_due():
+            await self._look_for_suspect()
+        wants = self._wants()
+        if self._finishes or wants is not None:
+            await self._write(wants)
+        else:
+            self._bell.clear()
+            if self.on_idle is not None and not self.runs and not self._draining and not self._may_look():
+                self.on_idle()
+            await self._bell.wait()
+
+    def _may_look(self) -> bool:
+        return self._looked < self._hints
+
+    def _wants(self) -> dict[str, int] | None:
+        if self._draining or self._alone or monotonic() < self._clearing_until or not self._may_look():
+            return None
+        wants = {
+            queue: number
+            for queue, pace in self._pace.items()
+            if (number := pace.wants(self._held[queue])) > 0
+        }
+        return wants or None
+
+    async def _write(self, wants: dict[str, int] | None) -> None:
+        finishes, self._finishes = self._finishes, []
+        hints, began = self._hints, monotonic()
+        claims: list[Claim] = []
+        accepted: list[bool] = []
+        try:
+            if wants is None:
+                accepted = await self._claims.finish(finishes)
+            elif finishes:
+                accepted, claims = await self._claims.finish_and_claim(
+                    finishes, wants, lease=self._lease, worker=self.name
+                )
+            else:
+                claims = await self._claims.claim(wants, lease=self._lease, worker=self.name)
+        except BaseException:
+            self._finishes = finishes + self._finishes  # the token decides; asking again does no harm
+            raise
+        for item, ok in zip(finishes, accepted, strict=True):
+            self._end(item, ok)
+        if wants is not None:
+            taken = Counter(claim.queue for claim in claims)
+            if all(taken[queue] < number for queue, number in wants.items()):
+                self._looked = hints  # there is no more, unless someone has hinted meanwhile
+            self._take(claims, began)
+
+    def _end(self, item: Finish, ok: bool) -> None:
+        run = self.runs.get((item.claim.job_id, item.claim.token))
+        if run is not None:
+            self._forget(run)
+        if not ok:
+            note("job.finish_refused", job=item.claim.job_id, task=item.claim.task, token=item.claim.token)
+
+    def _take(self, claims: list[Claim], began: float) -> None:
+        until = began + self._lease
+        for claim in claims:
+            run = Run(claim, self._registry.get(claim.task), until)
+            self.runs[run.key] = run
+            self._held[claim.queue] += 1
+            self._waiting[claim.queue].append(run)
+        if claims:
+            crashpoint("claim.taken")
+            self._start_next()
+
+    def _start_next(self) -> None:
+        for queue, waiting in self._waiting.items():
+            slots = 1 if self._alone else self._slots[queue]
+            while waiting and self._busy[queue] < slots and not self._draining:
+                run = waiting.popleft()
+                self._busy[queue] += 1
+                run.work = start(self._executor.run(run, self._report), name=run.claim.task)
+
+    def _report(self, run: Run, ending: Ending) -> None:
+        """A run has ended: its slot is free, and what became of it goes into the next commit."""
+        run.over = True
+        queue = run.claim.queue
+        self._busy[queue] -= 1
+        self.finished += 1
+        self._pace[queue].took(monotonic() - run.began)
+        if isinstance(ending, Settled):
+            self._forget(run)
+        elif isinstance(ending, Released | Unknown):
+            spawn(self._return(run, ending), name="worker-return")
+        else:
+            self._finishes.append(Finish(run.claim, ending))
+        if self._waiting[queue]:
+            self._start_next()
+        self._bell.set()
+
+    async def _return(self, run: Run, ending: Released | Unknown) -> None:
+        try:
+            if isinstance(ending, Released):
+                await self._claims.release([run.claim])
+            else:
+                note("job.unknown_task", job=run.claim.job_id, task=run.claim.task, why=ending.why)
+                await self._store.holds.hold([run.claim], Held.UNKNOWN_TASK)
+        except HoldfastError as error:  # its lease ends by itself
+            note("worker.release_failed", claims=1, error=repr(error))
+        self._forget(run)
+        self._bell.set()
+
+    def _forget(self, run: Run) -> None:
+        if self.runs.pop(run.key, None) is not None:
+            self._held[run.claim.queue] -= 1
+            if run.claim.alone:
+                self._alone = False
+
+    # --- suspects: jobs whose worker died under them run alone ---
+
+    def _suspect_is_due(self) -> bool:
+        if self._draining or self._alone or monotonic() < self._suspects_due:
+            return False
+        return not self.runs or monotonic() >= self._clearing_until
+
+    async def _look_for_suspect(self) -> None:
+        self._suspects_due = monotonic() + jittered(_SUSPECTS_EVERY)
+        began = monotonic()
+        claim = await self._claims.claim_suspect(list(self._slots), lease=self._lease, worker=self.name)
+        if claim is None:
+            self._clearing_until = 0.0
+            return
+        if self.runs:  # make room for it first; it must not be charged for the death of another
+            await self._put_back([claim])
+            self._clearing_until = monotonic() + _CLEARING
+            self._suspects_due = monotonic() + _CLEARING * 2
+            return
+        self._clearing_until = 0.0
+        self._alone = True
+        self._take([claim], began)
+
+    # --- wake-ups ---
+
+    async def _listen(self) -> None:
+        """Hints from whoever enqueues; without any, a look now and then: polling is the truth."""
+        queues = list(self._slots)
+        while True:
+            try:
+                await self._store.wakeups.wait(queues, jittered(self._poll))
+            except HoldfastError as error:
+                note("worker.no_wakeups", error=repr(error))
+                await sleep(jittered(self._poll))
+            self.look()
+
+    def look(self) -> None:
+        """There may be something to claim."""
+        self._hints += 1
+        self._bell.set()
+
+    def trouble(self) -> str | None:
+        return None
+
+
+def check_slots(queues: Mapping[str, Any]) -> dict[str, int]:
+    """Slots for each queue, at least one."""
+    return {
+        check_name("queue", queue): check_int(f"slots of {queue!r}", slots, 1, 100_000)
+        for queue, slots in queues.items()
+    }

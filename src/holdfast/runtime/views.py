@@ -1,0 +1,74 @@
+"""What a program sees of its store: jobs, queues, and both from sync code."""
+
+from __future__ import annotations
+
+from typing import Any, ParamSpec, TypeVar
+
+from holdfast.jobs.blocking import Portal
+from holdfast.jobs.handle import Handle
+from holdfast.jobs.task import Call, Task
+from holdfast.store.ports import Store
+from holdfast.store.records import Count, JobRecord, Paused
+from holdfast.store.states import State
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
+
+class JobsView:
+    """Look at jobs, and cancel them."""
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+
+    async def get(self, job_id: str) -> JobRecord | None:
+        """The job as it is stored, or None."""
+        return await self._store.jobs.get(job_id)
+
+    async def cancel(self, job_id: str, reason: str = "cancelled by hand") -> State | None:
+        """Cancel a queued job, ask a running one to stop. Returns the state it is in now; None: no such job."""
+        return await self._store.jobs.cancel(job_id, reason)
+
+    def handle(self, job_id: str, returns: Any = Any) -> Handle[Any]:
+        """A handle on a job by its id, to wait for its result."""
+        return Handle(self._store, job_id, returns=returns)
+
+
+class QueuesView:
+    """Pause and resume queues for the whole fleet."""
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+
+    async def pause(self, queue: str, *, by: str = "code") -> None:
+        """No job of the queue is claimed from now on, by anyone; what runs goes on."""
+        await self._store.queues.pause(queue, by=by)
+
+    async def resume(self, queue: str, *, by: str = "code") -> None:
+        await self._store.queues.resume(queue, by=by)
+
+    async def paused(self) -> list[Paused]:
+        return await self._store.queues.paused()
+
+    async def count(self) -> list[Count]:
+        """How many live jobs there are, by queue, state and reason."""
+        return await self._store.jobs.count()
+
+
+class Blocking:
+    """The engine for sync code. An error on a running loop."""
+
+    def __init__(self, portal: Portal) -> None:
+        self._portal = portal
+
+    def enqueue(self, task: Task[P, R] | Call[P, R], /, *args: P.args, **kwargs: P.kwargs) -> Handle[R]:
+        """Store a job, and return when it is stored for good."""
+        return task.enqueue_sync(*args, **kwargs)
+
+    def result(self, handle: Handle[R], timeout: float | None = None) -> R:
+        """Wait for a job's result."""
+        return self._portal.run(lambda: handle.result(timeout))
+
+    def close(self) -> None:
+        """Close the store, when sync code has opened it. Not needed at the end of a program."""
+        self._portal.close()
