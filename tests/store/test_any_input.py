@@ -40,6 +40,8 @@ VERBS = {
     "claims.settle": ([ID, 5], {}),
     "claims.rescue": ([], {"limit": 5}),
     "claims.rescue_worker": (["w"], {}),
+    "dead.replay": ([[ID]], {"actor": "a", "args": "{}"}),
+    "dead.discard": ([[ID]], {"actor": "a", "reason": "r"}),
     "holds.promote": ([], {"window": 5, "limit": 5}),
     "holds.hold": ([[CLAIM], Held.GUARD], {}),
     "holds.unhold": ([Held.GUARD], {"queue": "q", "tasks": ["t"], "guard": "g", "limit": 5}),

@@ -168,6 +168,23 @@ def calls(store):
     yield from ((f"get {value!r:.20}", lambda v=value: store.jobs.get(v), "id") for value in IDS)
     yield from ((f"cancel {value!r:.20}", lambda v=value: store.jobs.cancel(v, "why"), "id") for value in IDS)
     yield from ((f"settle {value!r:.20}", lambda v=value: store.claims.settle(v, 1), "id") for value in IDS)
+    yield from (
+        (f"replay {value!r:.20}", lambda v=value: store.dead.replay([v], actor="ada"), "id") for value in IDS
+    )
+    yield from (
+        (
+            f"discard {value!r:.20}",
+            lambda v=value: store.dead.discard([new_id(), v], actor="a", reason="r"),
+            "id",
+        )
+        for value in IDS
+    )
+    yield "one id", lambda: store.dead.replay(new_id(), actor="ada"), "list"
+    yield "one id", lambda: store.dead.discard(new_id(), actor="ada", reason="why"), "list"
+    yield "two edited", lambda: store.dead.replay([new_id(), new_id()], actor="ada", args="{}"), "args"
+    yield "reason", lambda: store.dead.discard([new_id()], actor="ada", reason=5), "reason"
+    for value in [{}, 5, b"{}", "é" * 200_000, f'"{SURROGATE}"', '"\0"']:
+        yield "args", lambda v=value: store.dead.replay([new_id()], actor="ada", args=v), "args"
     yield "reason", lambda: store.jobs.cancel(new_id(), 5), "reason"
     yield "no NewJob", lambda: store.jobs.enqueue([{"task": "t"}]), "NewJob"
     yield "no Finish", lambda: store.claims.finish([CLAIM]), "Finish"
@@ -189,6 +206,8 @@ def calls(store):
         yield "worker", lambda v=value: store.claims.claim_suspect(["q"], lease=30, worker=v), "worker"
         yield "worker", lambda v=value: store.claims.finish_and_claim([], {}, lease=30, worker=v), "worker"
         yield "worker", lambda v=value: store.claims.rescue_worker(v), "worker"
+        yield "actor", lambda v=value: store.dead.replay([new_id()], actor=v), "actor"
+        yield "actor", lambda v=value: store.dead.discard([new_id()], actor=v, reason="why"), "actor"
         yield "queue", lambda v=value: store.queues.pause(v, by="ada"), "queue"
         yield "by", lambda v=value: store.queues.pause("q", by=v), "by"
         yield "queue", lambda v=value: store.queues.resume(v, by="ada"), "queue"

@@ -188,6 +188,18 @@ class Twins:
             job = self.random.choice(jobs)
             await self.both(lambda store, _: store.jobs.cancel(job.id, "why"))
 
+    async def do_replay(self):
+        dead = [each.id for each in await self.stores[0].jobs.find(state="dead")]
+        if dead:
+            chosen = self.some(dead)
+            await self.both(lambda store, _: store.dead.replay(chosen, actor="ada"))
+
+    async def do_discard(self):
+        jobs = [job.id for call in self.calls for job in call]
+        if jobs:
+            chosen = self.some(jobs)
+            await self.both(lambda store, _: store.dead.discard(chosen, actor="ada", reason="no use"))
+
     async def do_promote(self):
         window, limit = self.random.choice([1, 2, 100]), self.random.choice([2, 500])
         await self.both(lambda store, _: store.holds.promote(window=window, limit=limit))

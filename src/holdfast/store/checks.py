@@ -8,12 +8,23 @@ from typing import Any, TypeVar
 from holdfast.kernel.errors import LeaseLost, UsageError
 from holdfast.kernel.names import check_int, check_name, check_seconds, check_text
 from holdfast.kernel.show import show
-from holdfast.store.records import AuditEntry, Claim, Finish, KeyClaim, KeyScope, Lease, NewJob, check_id
+from holdfast.store.records import (
+    AuditEntry,
+    Claim,
+    Finish,
+    KeyClaim,
+    KeyScope,
+    Lease,
+    NewJob,
+    check_id,
+)
+from holdfast.store.records import check_args as _check_args
 from holdfast.store.states import Held, State
 
 __all__ = [
     "all_held",
     "check_again",
+    "check_args",
     "check_by_hand",
     "check_claims",
     "check_entry",
@@ -21,6 +32,7 @@ __all__ = [
     "check_held",
     "check_held_lease",
     "check_id",
+    "check_ids",
     "check_if_given",
     "check_job",
     "check_jobs",
@@ -36,6 +48,7 @@ __all__ = [
     "check_text",
     "check_token",
     "check_wants",
+    "refuse_edit_of_many",
 ]
 
 T = TypeVar("T")
@@ -70,6 +83,29 @@ def _all(items: Any, kind: type[T], wanted: str) -> tuple[T, ...]:
         if not isinstance(item, kind):
             raise UsageError(f"{wanted}, not {show(item)} ({type(item).__name__}).")
     return copied
+
+
+def check_ids(job_ids: Any) -> tuple[str, ...]:
+    if isinstance(job_ids, str | bytes | Mapping) or not isinstance(job_ids, Iterable):
+        raise UsageError(f"Job ids come in a list, not {show(job_ids)} ({type(job_ids).__name__}).")
+    copied = tuple(job_ids)
+    for job_id in copied:
+        check_id(job_id)
+    return copied
+
+
+def check_args(args: Any) -> None:
+    """Arguments in place of a job's own; None leaves those as they are."""
+    if args is not None:
+        _check_args(args)
+
+
+def refuse_edit_of_many(job_ids: Sequence[str], args: str | None) -> None:
+    """One text for the arguments of many jobs would be wrong for all but one of them."""
+    if args is not None and len(job_ids) != 1:
+        raise UsageError(
+            f"New args are for one job; {len(job_ids):,} ids were given with them. Replay each with its own args."
+        )
 
 
 def check_held_lease(lease: Any) -> None:

@@ -46,6 +46,10 @@ RULES: dict[str, dict[str, dict[str, Check]]] = {
         "rescue": {"limit": _limit},
         "rescue_worker": {"worker": _worker},
     },
+    "Dead": {
+        "replay": {"job_ids": c.check_ids, "actor": _name("actor"), "args": c.check_args},
+        "discard": {"job_ids": c.check_ids, "actor": _name("actor"), "reason": c.check_reason},
+    },
     "Holds": {
         "promote": {"window": partial(c.check_limit, kind="window"), "limit": _limit},
         "hold": {"claims": c.check_claims, "reason": c.check_by_hand},

@@ -22,6 +22,7 @@ from holdfast.store.records import (
     NewJob,
     Paused,
     Renewal,
+    Replayed,
     Rescue,
     Tick,
 )
@@ -91,6 +92,19 @@ class Claims(Protocol):
 
     async def rescue_worker(self, worker: str) -> list[Rescue]:
         """The same, at once, for a worker whose process is known to be dead."""
+
+
+class Dead(Protocol):
+    """What a person decides about jobs that will not run again by themselves."""
+
+    async def replay(self, job_ids: Sequence[str], *, actor: str, args: str | None = None) -> list[Replayed]:
+        """Queue dead jobs again, as if nothing had been tried; leaves an audit row for each.
+
+        `args` takes the place of the arguments of the one job given, as its next generation.
+        """
+
+    async def discard(self, job_ids: Sequence[str], *, actor: str, reason: str) -> list[bool]:
+        """Cancel dead jobs; leaves an audit row for each. False: it was not dead."""
 
 
 class Holds(Protocol):
@@ -188,6 +202,8 @@ class Store(Protocol):
     def claims(self) -> Claims: ...
     @property
     def holds(self) -> Holds: ...
+    @property
+    def dead(self) -> Dead: ...
     @property
     def queues(self) -> Queues: ...
     @property

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from typing import Literal
 
 import msgspec
 
@@ -53,7 +54,7 @@ class NewJob(msgspec.Struct, frozen=True, kw_only=True):
             _set(self, "priority", check_int("priority", self.priority, -100, 100))
         if type(self.generation) is not int or not 0 <= self.generation <= 1_000_000:
             _set(self, "generation", check_int("generation", self.generation, 0, 1_000_000))
-        _check_args(self.args)
+        check_args(self.args)
         _check_times(self)
         _check_keys(self)
 
@@ -89,7 +90,7 @@ def check_id(job_id: object) -> None:
         )
 
 
-def _check_args(args: object) -> None:
+def check_args(args: object) -> None:
     if type(args) is not str:
         raise UsageError(f"args is JSON text, not {show(args)}. Encode it with kernel.codec.encode().")
     size = len(args) if args.isascii() or len(args) > ARGS_LIMIT else len(args.encode(errors="surrogatepass"))
@@ -262,6 +263,13 @@ class Rescue(msgspec.Struct, frozen=True):
     worker: str | None
     state: State  # queued again, or dead after too many strikes
     interruptions: int
+
+
+class Replayed(msgspec.Struct, frozen=True):
+    """What became of a dead job that someone wanted to run again."""
+
+    job_id: str
+    outcome: Literal["queued", "not_dead", "unique_taken"]
 
 
 class Count(msgspec.Struct, frozen=True):

@@ -8,8 +8,9 @@ from proxy import Wire
 
 from holdfast.kernel.errors import CommitUnknown, NotOpen, StoreUnavailable
 from holdfast.kernel.outcomes import Done, Retry
+from holdfast.store.parts import in_parts
 from holdfast.store.postgres import finishes
-from holdfast.store.postgres.connection import in_parts, still_unknown
+from holdfast.store.postgres.connection import still_unknown
 from holdfast.store.postgres.promotion import CHUNK
 from holdfast.store.postgres.store import PostgresStore
 from holdfast.store.records import Finish

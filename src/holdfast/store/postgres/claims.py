@@ -13,9 +13,10 @@ from holdfast.kernel.telemetry import note
 from holdfast.store.batching import Batcher
 from holdfast.store.checks import all_held
 from holdfast.store.edge import checked
+from holdfast.store.parts import in_parts
 from holdfast.store.postgres import claiming as c
 from holdfast.store.postgres import finishes as f
-from holdfast.store.postgres.connection import BEGIN, IMPATIENT, in_parts, still_unknown
+from holdfast.store.postgres.connection import BEGIN, IMPATIENT, still_unknown
 from holdfast.store.postgres.failures import Blocked
 from holdfast.store.postgres.low_water import LowWater, count_dead
 from holdfast.store.postgres.promotion import CHUNK

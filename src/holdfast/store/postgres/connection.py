@@ -18,7 +18,6 @@ from holdfast.store.postgres.url import Target
 from holdfast.store.statements import Procedure
 
 T = TypeVar("T")
-Item = TypeVar("Item")
 
 FIRST_DELAY, LONGEST_DELAY = 0.02, 0.5  # seconds before the second try, doubled for each one after
 # Set for the transaction only, so that a pooler may give the next one to another session.
@@ -244,24 +243,6 @@ async def still_unknown(first: CommitUnknown, again: Awaitable[T]) -> T:
         return await again
     except (StoreError, NotOpen) as error:
         raise first from error
-
-
-async def in_parts(
-    items: Sequence[Item], size: int, write: Callable[[Sequence[Item]], Awaitable[list[T]]]
-) -> list[T]:
-    """What is too much for one transaction, in several."""
-    answers: list[T] = []
-    for start in range(0, len(items), size):
-        try:
-            answers += await write(items[start : start + size])
-        except (StoreError, NotOpen) as error:
-            if not answers:
-                raise
-            raise CommitUnknown(
-                f"{len(answers):,} of {len(items):,} were written before this failed: {error} Look at each before "
-                "doing it again."
-            ) from error
-    return answers
 
 
 def behind(missing: list[str]) -> SchemaMissing:

@@ -77,6 +77,11 @@ def is_fenced(error: BaseException) -> bool:
     return isinstance(error, asyncpg.PostgresError) and error.sqlstate == "25006"
 
 
+def is_taken(error: BaseException) -> bool:
+    """Whether another has a key that only one may have. Nothing was stored."""
+    return isinstance(error.__cause__, asyncpg.UniqueViolationError)
+
+
 def translate(error: BaseException) -> HoldfastError:
     """The same failure in Holdfast's words."""
     if isinstance(error, asyncpg.PostgresError):

@@ -9,8 +9,8 @@ import msgspec
 
 from holdfast.store.edge import checked
 from holdfast.store.ladder import climb, share
+from holdfast.store.parts import in_parts
 from holdfast.store.postgres.claims import part_size
-from holdfast.store.postgres.connection import in_parts
 from holdfast.store.postgres.finishes import put_back
 from holdfast.store.postgres.moves import expire, find_expired
 from holdfast.store.postgres.promotion import (

@@ -14,6 +14,7 @@ from holdfast.store.postgres import schema
 from holdfast.store.postgres.audit import Audit
 from holdfast.store.postgres.claims import Claims
 from holdfast.store.postgres.connection import Database, connect
+from holdfast.store.postgres.dead import Dead
 from holdfast.store.postgres.failures import FAILURES, translate
 from holdfast.store.postgres.history import History
 from holdfast.store.postgres.holds import Holds
@@ -39,6 +40,7 @@ class PostgresStore:
         self.jobs = Jobs(self)
         self.claims = Claims(self)
         self.holds = Holds(self)
+        self.dead = Dead(self)
         self.queues = Queues(self)
         self.history = History(self)
         self.leases = Leases(self)

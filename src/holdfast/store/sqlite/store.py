@@ -14,6 +14,7 @@ from holdfast.store.sqlite import refusals, schema
 from holdfast.store.sqlite.audit import Audit
 from holdfast.store.sqlite.claims import Claims
 from holdfast.store.sqlite.connection import Db
+from holdfast.store.sqlite.dead import Dead
 from holdfast.store.sqlite.history import History
 from holdfast.store.sqlite.holds import Holds
 from holdfast.store.sqlite.jobs import Jobs
@@ -41,6 +42,7 @@ class SqliteStore:
         self.jobs = Jobs(self)
         self.claims = Claims(self)
         self.holds = Holds(self)
+        self.dead = Dead(self)
         self.queues = Queues(self)
         self.history = History(self)
         self.leases = Leases(self)

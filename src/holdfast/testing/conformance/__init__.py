@@ -18,13 +18,12 @@ if (_pytest := sys.modules.get("pytest")) is not None:
     _subjects = (
         "jobs enqueue cancels claims finishes fencing suspects races holds ordering concurrency tenants"
     )
-    _others = (
-        "queues history leases schedules keys audit transactions schema kit jobs_machine coordination_machine"
-    )
+    _others = "dead queues history leases schedules keys audit transactions schema kit jobs_machine coordination_machine"
     _pytest.register_assert_rewrite(*(f"{__name__}.{name}" for name in f"{_subjects} {_others}".split()))
 
 from holdfast.testing.conformance.audit import AuditConformance
 from holdfast.testing.conformance.claims import ClaimsConformance
+from holdfast.testing.conformance.dead import DeadConformance
 from holdfast.testing.conformance.harness import Conformance, SqliteHarness, StoreHarness
 from holdfast.testing.conformance.history import HistoryConformance
 from holdfast.testing.conformance.holds import HoldsConformance
@@ -40,6 +39,7 @@ __all__ = [
     "AuditConformance",
     "ClaimsConformance",
     "Conformance",
+    "DeadConformance",
     "HistoryConformance",
     "HoldsConformance",
     "JobsConformance",
@@ -59,6 +59,7 @@ class StoreConformance(
     JobsConformance,
     ClaimsConformance,
     HoldsConformance,
+    DeadConformance,
     QueuesConformance,
     HistoryConformance,
     LeasesConformance,

@@ -66,7 +66,7 @@ workers = st.sampled_from(["w1", "w2"])
 
 
 class JobsMachine(StoreMachine):
-    """Drives `jobs`, `claims`, `holds` and `queues`. Rules that often go together are one, so that more happens."""
+    """Drives `jobs`, `claims`, `holds`, `dead` and `queues`. Rules that often go together are one, so that more happens."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -203,6 +203,33 @@ class JobsMachine(StoreMachine):
     def rescue_worker(self, worker: str) -> None:
         found = self.do(self.store.claims.rescue_worker(worker))
         same(_rescued(found), _rescued(self.model.rescue_worker(worker)))
+
+    # What a person decides about the dead.
+
+    @rule(places=picks, edited=st.booleans(), repeated=st.booleans())
+    @precondition(lambda self: self.made)
+    def replay(self, places: list[int], *, edited: bool, repeated: bool) -> None:
+        job_ids = self._mostly_dead(places)
+        if edited:
+            job_ids = job_ids[:1]
+        elif repeated:
+            job_ids += job_ids
+        args = '{"edited": true}' if edited else None
+        found = self.do(self.store.dead.replay(job_ids, actor="ada", args=args))
+        same(found, self.model.replay(job_ids, args))
+
+    @rule(places=picks)
+    @precondition(lambda self: self.made)
+    def discard(self, places: list[int]) -> None:
+        job_ids = self._mostly_dead(places)
+        found = self.do(self.store.dead.discard(job_ids, actor="ada", reason="no use"))
+        same(found, self.model.discard(job_ids, "no use"))
+
+    def _mostly_dead(self, places: list[int]) -> list[str]:
+        """Dead jobs first, so that there is something to decide; and one that may be in any state."""
+        dead = [job_id for job_id, row in self.model.rows.items() if row.state is State.DEAD]
+        chosen = _pick(dead, places) if dead else []
+        return [*chosen, *(job.id for job in _pick(self.made, places[:1]) if job.id not in chosen)]
 
     # Holds and queues.
 

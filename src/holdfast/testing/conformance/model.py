@@ -9,6 +9,8 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from itertools import count
 
+from msgspec.structs import replace
+
 from holdfast.kernel.errors import TooManyWaiting
 from holdfast.kernel.outcomes import Cancel, Dead, Done, Outcome, Retry, Snooze, Unknown
 from holdfast.store.records import (
@@ -19,6 +21,7 @@ from holdfast.store.records import (
     Enqueued,
     NewJob,
     Renewal,
+    Replayed,
     Rescue,
 )
 from holdfast.store.states import SETTLED, Held, State
@@ -28,7 +31,7 @@ WINDOW = 100  # a tenant's, where the verb does not say
 
 
 class Jobs:
-    """`store.jobs`, `store.claims` and `store.holds` of one database that nobody else uses."""
+    """`store.jobs`, `store.claims`, `store.holds` and `store.dead` of one database that nobody else uses."""
 
     def __init__(self, now: float) -> None:
         self.now = now
@@ -267,6 +270,33 @@ class Jobs:
             self._over(row, State.CANCELLED, "expired")
         self._pass_on(expired)
         return len(expired)
+
+    # What a person decides about the dead.
+
+    def replay(self, job_ids: Sequence[str], args: str | None) -> list[Replayed]:
+        return [self._replay(job_id, args) for job_id in job_ids]
+
+    def _replay(self, job_id: str, args: str | None) -> Replayed:
+        row = self.rows.get(job_id)
+        if row is None or row.state is not State.DEAD:
+            return Replayed(job_id, "not_dead")
+        if self._twin(row.job) is not None:
+            return Replayed(job_id, "unique_taken")
+        if args is not None:
+            row.job = replace(row.job, args=args, generation=row.job.generation + 1)
+        anew = Row(row.job, next(self._rank), row.enqueued_at, None, None, errors=row.errors, token=row.token)
+        anew.held = Held.ARRIVED if row.job.keyed else None
+        self.rows[job_id] = anew
+        return Replayed(job_id, "queued")
+
+    def discard(self, job_ids: Sequence[str], reason: str) -> list[bool]:
+        discarded = []
+        for job_id in job_ids:
+            row = self.rows.get(job_id)
+            discarded.append(row is not None and row.state is State.DEAD)
+            if row is not None and row.state is State.DEAD:
+                self._over(row, State.CANCELLED, reason)
+        return discarded
 
     # From held to ready.
 

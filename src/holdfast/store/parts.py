@@ -1,0 +1,29 @@
+"""What is too much for one transaction, in several; and the truth when a later one fails."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Sequence
+from typing import TypeVar
+
+from holdfast.kernel.errors import CommitUnknown, NotOpen, StoreError
+
+T = TypeVar("T")
+Item = TypeVar("Item")
+
+
+async def in_parts(
+    items: Sequence[Item], size: int, write: Callable[[Sequence[Item]], Awaitable[list[T]]]
+) -> list[T]:
+    """The answers of all parts, in order. A failure after the first part means that something is written."""
+    answers: list[T] = []
+    for start in range(0, len(items), size):
+        try:
+            answers += await write(items[start : start + size])
+        except (StoreError, NotOpen) as error:
+            if not answers:
+                raise
+            raise CommitUnknown(
+                f"{len(answers):,} of {len(items):,} were written before this failed: {error} Look at each before "
+                "doing it again."
+            ) from error
+    return answers

@@ -1,0 +1,32 @@
+"""What a person decided about a dead job, as an audit row: the same words on every store."""
+
+from __future__ import annotations
+
+import msgspec
+
+from holdfast.store.records import AuditEntry
+
+
+def replayed(
+    job_id: str, *, actor: str, generation: int, old_args: str | None = None, new_args: str | None = None
+) -> AuditEntry:
+    """Arguments are shown only when they were edited: they may be large, and nobody's business."""
+    before: dict[str, object] = {"state": "dead", "generation": generation}
+    after: dict[str, object] = {"state": "queued", "generation": generation}
+    if new_args is not None:
+        before["args"] = old_args
+        after |= {"generation": generation + 1, "args": new_args}
+    return AuditEntry(
+        actor=actor, action="dead.replay", subject=job_id, before=_json(before), after=_json(after)
+    )
+
+
+def discarded(job_id: str, *, actor: str, reason: str) -> AuditEntry:
+    before, after = {"state": "dead"}, {"state": "cancelled", "reason": reason}
+    return AuditEntry(
+        actor=actor, action="dead.discard", subject=job_id, before=_json(before), after=_json(after)
+    )
+
+
+def _json(value: object) -> str:
+    return msgspec.json.encode(value).decode()
