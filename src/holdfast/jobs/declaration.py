@@ -16,7 +16,6 @@ from holdfast.kernel.names import check_int, check_name, check_seconds
 from holdfast.kernel.show import show
 
 DEFAULT_RETRY = Backoff()
-_KEYS = ("lock", "unique", "ordered", "tenant")
 
 
 class Declaration(msgspec.Struct, frozen=True, kw_only=True):
@@ -51,7 +50,10 @@ def declare(
     expires: float | None = None,
     max_waiting: int | None = None,
     concurrency: tuple[str, int] | None = None,
-    **keys: str | None,
+    lock: str | None = None,
+    unique: str | None = None,
+    ordered: str | None = None,
+    tenant: str | None = None,
 ) -> Declaration:
     if isinstance(aliases, str):
         raise UsageError(f"aliases is a list of names, not one text: aliases=[{aliases!r}].")
@@ -59,7 +61,7 @@ def declare(
         raise UsageError(f"retry is a Backoff, such as Backoff(attempts=5); not {show(retry)}.")
     where, limit = _concurrency(concurrency)
     return Declaration(
-        name=check_name("task", name or name_of(function)),
+        name=check_name("task", name_of(function) if name is None else name),
         aliases=tuple(check_name("task", alias) for alias in aliases),
         queue=check_name("queue", queue),
         retry=retry or DEFAULT_RETRY,
@@ -69,7 +71,10 @@ def declare(
         max_waiting=None if max_waiting is None else check_int("max_waiting", max_waiting, 1, 1_000_000_000),
         concurrency=None if where is None else Template("concurrency", where, arguments),
         concurrency_limit=limit,
-        **{kind: _template(kind, keys.get(kind), arguments) for kind in _KEYS},
+        lock=_template("lock", lock, arguments),
+        unique=_template("unique", unique, arguments),
+        ordered=_template("ordered", ordered, arguments),
+        tenant=_template("tenant", tenant, arguments),
     )
 
 

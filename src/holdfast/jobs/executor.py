@@ -118,6 +118,8 @@ class Executor:
         crashpoint("body.done")
         if self._hooks.heard("on_succeeded"):
             await self._hooks.tell("on_succeeded", job, result)
+        if job.completed:
+            return await self._completed(run)
         return _DONE if result is None else await self._done(run, result)
 
     def _call(self, run: Run, task: Task[Any, Any], job: Job, arguments: dict[str, Any]) -> Callable[[], Any]:
@@ -154,7 +156,7 @@ class Executor:
     async def _locked(self, run: Run, task: Task[Any, Any], arguments: Mapping[str, Any]) -> bool:
         assert task.declaration.lock is not None
         name = task.declaration.lock.render({**task.signature.defaults, **arguments})
-        owner = f"{self._worker}/{run.claim.token}"
+        owner = f"{self._worker}/{run.claim.job_id}/{run.claim.token}"  # a batch of claims has one token
         run.lock = await self._store.leases.acquire(name, owner=owner, ttl=self._lease)
         return run.lock is not None
 
@@ -169,24 +171,28 @@ class Executor:
 
     async def _ended_by(self, run: Run, error: BaseException) -> Ending:
         run.over = True
-        if isinstance(error, asyncio.CancelledError | Stopped):
-            match run.stop:
-                case Stop.LOST:
-                    return await self._lost(run)
-                case Stop.CANCELLED:
-                    return outcomes.Cancel(run.reason)
-                case Stop.DRAIN:
-                    return RELEASED
-                case Stop.LOCK_LOST:
-                    return outcomes.Snooze(after=jittered(LOCK_PATIENCE, 0.5), reason="its lock was lost")
-                case Stop.TIMEOUT:
-                    assert run.task is not None
-                    error = TimeoutError(
-                        f"it took longer than its timeout of {run.task.declaration.timeout:g} s"
-                    )
+        if run.job is not None and run.job.completed:
+            return await self._completed(run, error)
+        if isinstance(error, asyncio.CancelledError | Stopped) and run.stop is not None:
+            if run.stop is not Stop.TIMEOUT:
+                return await self._lost(run) if run.stop is Stop.LOST else _stopped(run)
+            assert run.task is not None
+            error = TimeoutError(f"it took longer than its timeout of {run.task.declaration.timeout:g} s")
         if run.stop is Stop.LOST or isinstance(error, LeaseLost):
             return await self._lost(run)
         return await self._judged(run, error)
+
+    async def _completed(self, run: Run, error: BaseException | None = None) -> Ending:
+        """Its success was written in a transaction of the task; whether that was committed, the store knows."""
+        if not await self._store.claims.settle(run.claim.job_id, run.claim.token):
+            assert run.job is not None
+            run.job.completed = False
+            return await self._ended_by(
+                run, error or RuntimeError("the transaction that completed it was rolled back")
+            )
+        if error is not None:
+            note("job.failed_after_completion", job=run.claim.job_id, task=run.claim.task, error=repr(error))
+        return SETTLED
 
     async def _judged(self, run: Run, error: BaseException) -> Ending:
         if isinstance(error, Cancel | Snooze):
@@ -230,6 +236,17 @@ class Executor:
         if self._hooks.heard(hook):
             job = run.job or Job(run.claim, self._store, self._run_sync)
             await self._hooks.tell(hook, job, *details)
+
+
+def _stopped(run: Run) -> Ending:
+    """Stopped from outside, and not for its own fault."""
+    match run.stop:
+        case Stop.CANCELLED:
+            return outcomes.Cancel(run.reason)
+        case Stop.LOCK_LOST:
+            return outcomes.Snooze(after=jittered(LOCK_PATIENCE, 0.5), reason="its lock was lost")
+        case _:
+            return RELEASED
 
 
 def _told(claim: Claim, error: BaseException) -> str:

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Coroutine
+from collections.abc import AsyncIterator, Callable, Coroutine
+from contextlib import asynccontextmanager
 from typing import Any, TypeVar
 
-from holdfast.kernel.errors import LeaseLost, UsageError
+from holdfast.kernel.codec import encode
+from holdfast.kernel.errors import CommitUnknown, LeaseLost, StoreError, UsageError
 from holdfast.kernel.names import check_name, check_text
-from holdfast.store.ports import Store
-from holdfast.store.records import Claim
+from holdfast.kernel.outcomes import RESULT_LIMIT, Done
+from holdfast.store.ports import Store, Tx
+from holdfast.store.records import Claim, Finish
 
 T = TypeVar("T")
 _NOTE_LIMIT = 500
@@ -18,10 +21,11 @@ _NOTE_LIMIT = 500
 class Job:
     """One run of a job: a first parameter annotated `Job` receives it."""
 
-    __slots__ = ("_claim", "_run_sync", "_store", "stop_reason")
+    __slots__ = ("_claim", "_run_sync", "_store", "completed", "stop_reason")
 
     def __init__(self, claim: Claim, store: Store, run_sync: Callable[..., Any]) -> None:
         self._claim, self._store, self._run_sync = claim, store, run_sync
+        self.completed = False  # its success is written, in a transaction of the task
         self.stop_reason: str | None = None  # why it is asked to stop; a long loop may look at it
 
     @property
@@ -77,6 +81,40 @@ class Job:
             raise LeaseLost(
                 f"Job {self.id} is no longer held with token {self.token}: someone else may run it now."
             )
+
+    # --- success together with the task's own rows ---
+
+    @asynccontextmanager
+    async def commit(self, result: Any = None) -> AsyncIterator[Tx]:
+        """These rows and the job's success commit together, or neither does.
+
+        `async with job.commit() as tx:` raises LeaseLost, and rolls back, when someone else may run the job now.
+        """
+        try:
+            async with self._store.transaction() as tx:
+                yield tx
+                await self._finish(tx, result)
+        except CommitUnknown as lost:
+            if not await self._settled(lost):
+                raise
+        self.completed = True
+
+    async def complete(self, *, tx: Any, result: Any = None) -> None:
+        """The same in the caller's own transaction: the job has succeeded if and only if that commits."""
+        await self._finish(tx, result)
+        self.completed = True
+
+    async def _finish(self, tx: Any, result: Any) -> None:
+        if self.completed:
+            raise UsageError(f"Job {self.id} is completed already: a run ends once.")
+        text = None if result is None else encode(result, limit=RESULT_LIMIT, where="result")
+        await self._store.claims.finish([Finish(self._claim, Done(text))], tx=tx)
+
+    async def _settled(self, lost: CommitUnknown) -> bool:
+        try:
+            return await self._store.claims.settle(self.id, self.token)
+        except StoreError as error:
+            raise lost from error
 
     @property
     def blocking(self) -> BlockingJob:

@@ -123,8 +123,10 @@ class Renewer:
             if self._stuck is not None and self._must_end(run, now):
                 self._stuck(f"job {run.claim.job_id} of task {run.claim.task!r} did not stop: {run.stop}")
         if now - self._pulse > _PULSE_LATE and now - self._warned > 10 * _PULSE_LATE:
-            self._warned = now
-            note("loop.blocked", task=self._culprit(), seconds=round(now - self._pulse, 1))
+            # Without a task on it the loop is not blocked: the whole process stood still.
+            if (culprit := asyncio.current_task(self._loop)) is not None:
+                self._warned = now
+                note("loop.blocked", task=culprit.get_name(), seconds=round(now - self._pulse, 1))
 
     def _is_overdue(self, run: Run) -> bool:
         return run.hard_until is not None and not run.over and monotonic() > run.hard_until
@@ -142,8 +144,3 @@ class Renewer:
 
     def _beat(self) -> None:
         self._pulse = monotonic()
-
-    def _culprit(self) -> str:
-        """The task whose code is on the worker's loop right now."""
-        running = asyncio.current_task(self._loop)
-        return "no task" if running is None else running.get_name()

@@ -49,8 +49,8 @@ class Run:
         return self.claim.job_id, self.claim.token
 
     def halt(self, stop: Stop, reason: str = "") -> None:
-        """Stop it: the first reason counts, but for a lost lease, which counts always."""
-        if self.over or (self.stop is not None and stop is not Stop.LOST):
+        """Stop it, once; a lost lease counts more than any reason before it."""
+        if self.over or self.stop is stop or (self.stop is not None and stop is not Stop.LOST):
             return
         self.stop, self.reason = stop, reason
         if self.job is not None:

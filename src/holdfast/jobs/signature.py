@@ -101,7 +101,7 @@ class Signature:
         try:
             found = decode_stored(text, self._type)
         except PayloadError as error:
-            if "unknown field" in str(error):
+            if "unknown field" in str(error) and _is_json(text):
                 raise NewerArguments(f"{self._where}: {error}") from None
             raise PayloadError(f"{self._where}: {error}") from None
         return {name: value for name in self.names if (value := getattr(found, name)) is not msgspec.UNSET}
@@ -131,6 +131,14 @@ def secret_values(text: str) -> list[str]:
         return []
     found = msgspec.json.decode(text)
     return sorted(_texts([found.get(name) for name in found[SECRETS_FIELD]]), key=len, reverse=True)
+
+
+def _is_json(text: str) -> bool:
+    try:
+        msgspec.json.decode(text)
+    except msgspec.DecodeError:
+        return False
+    return True
 
 
 def _texts(value: Any) -> list[str]:

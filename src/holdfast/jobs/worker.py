@@ -60,6 +60,8 @@ class Worker:
         self._clearing_until = 0.0
         self._tasks: list[asyncio.Task[None]] = []
         self.finished = 0  # runs that ended here
+        self._allowance: int | None = None  # runs that this worker still takes
+        self._leave: Callable[[], None] | None = None
         self.on_idle: Callable[[], None] | None = None  # when a look has found nothing and nothing is held
 
     # --- life ---
@@ -122,6 +124,10 @@ class Worker:
             except HoldfastError as error:  # their leases end by themselves
                 note("worker.release_failed", claims=len(claims), error=repr(error))
 
+    def leave_after(self, runs: int, leave: Callable[[], None]) -> None:
+        """Claim nothing more once so many runs have been taken, and say so when they have ended."""
+        self._allowance, self._leave = runs, leave
+
     # --- claiming and finishing ---
 
     async def _pump(self) -> None:
@@ -149,14 +155,23 @@ class Worker:
         return self._looked < self._hints
 
     def _wants(self) -> dict[str, int] | None:
-        if self._draining or self._alone or monotonic() < self._clearing_until or not self._may_look():
+        if self._draining or self._alone or self._clears() or not self._may_look():
             return None
         wants = {
             queue: number
             for queue, pace in self._pace.items()
             if (number := pace.wants(self._held[queue])) > 0
         }
-        return wants or None
+        return self._allowed(wants) or None
+
+    def _allowed(self, wants: dict[str, int]) -> dict[str, int]:
+        if (left := self._allowance) is None:
+            return wants
+        allowed: dict[str, int] = {}
+        for queue, number in wants.items():
+            allowed[queue] = min(number, left)
+            left -= allowed[queue]
+        return {queue: number for queue, number in allowed.items() if number > 0}
 
     async def _write(self, wants: dict[str, int] | None) -> None:
         finishes, self._finishes = self._finishes, []
@@ -197,6 +212,8 @@ class Worker:
             self.runs[run.key] = run
             self._held[claim.queue] += 1
             self._waiting[claim.queue].append(run)
+        if self._allowance is not None:
+            self._allowance -= len(claims)
         if claims:
             crashpoint("claim.taken")
             self._start_next()
@@ -239,31 +256,43 @@ class Worker:
         self._bell.set()
 
     def _forget(self, run: Run) -> None:
+        self._drop(run)
+        if self._allowance is not None and self._allowance <= 0 and not self.runs and self._leave is not None:
+            self._leave()
+
+    def _drop(self, run: Run) -> None:
         if self.runs.pop(run.key, None) is not None:
             self._held[run.claim.queue] -= 1
             if run.claim.alone:
                 self._alone = False
+                # One suspect seldom comes alone; but ordinary work has its turn in between.
+                if monotonic() - run.began < _SUSPECTS_EVERY:
+                    self._suspects_due = 0.0
 
     # --- suspects: jobs whose worker died under them run alone ---
 
     def _suspect_is_due(self) -> bool:
-        if self._draining or self._alone or monotonic() < self._suspects_due:
+        if self._draining or self._alone or self._allowance == 0:
             return False
-        return not self.runs or monotonic() >= self._clearing_until
+        if self._clears():
+            return not self.runs
+        return monotonic() >= self._suspects_due
+
+    def _clears(self) -> bool:
+        """Whether this worker takes nothing else until a suspect has had its turn."""
+        return monotonic() < self._clearing_until
 
     async def _look_for_suspect(self) -> None:
-        self._suspects_due = monotonic() + jittered(_SUSPECTS_EVERY)
         began = monotonic()
         claim = await self._claims.claim_suspect(list(self._slots), lease=self._lease, worker=self.name)
+        self._clearing_until, self._suspects_due = 0.0, monotonic() + jittered(_SUSPECTS_EVERY)
         if claim is None:
-            self._clearing_until = 0.0
             return
-        if self.runs:  # make room for it first; it must not be charged for the death of another
+        if self.runs:  # make room for it first: it must not be charged for the death of another
             await self._put_back([claim])
             self._clearing_until = monotonic() + _CLEARING
-            self._suspects_due = monotonic() + _CLEARING * 2
+            self._suspects_due = monotonic() + 2 * _CLEARING  # unless there is room before that
             return
-        self._clearing_until = 0.0
         self._alone = True
         self._take([claim], began)
 

@@ -44,6 +44,7 @@ class Holdfast:
         self.hooks = Hooks()
         self.registry = Registry(self.hooks)
         self._portal = Portal(self.store)
+        self.run_sync = self._portal.run  # for sync tasks that reach back into the engine
         self._enqueuer = Enqueuer(self.store, self.hooks, self._portal)
         self.jobs = JobsView(self.store)
         self.queues = QueuesView(self.store)
@@ -155,7 +156,7 @@ class Holdfast:
             self.registry,
             self._enqueuer,
             DEFAULT_QUEUES if queues is None else queues,
-            self._portal.run,
+            self.run_sync,
             name=name,
             lease=lease,
             grace=grace,

@@ -10,6 +10,7 @@ import sys
 from collections.abc import Sequence
 
 from holdfast.kernel.errors import HoldfastError, UsageError
+from holdfast.runtime import cli_worker
 from holdfast.runtime.app import Holdfast
 from holdfast.runtime.config import locate
 from holdfast.store.postgres import schema as postgres_schema
@@ -49,6 +50,7 @@ def _parser() -> argparse.ArgumentParser:
     )
     migrate.add_argument("--json", action="store_true", help="print for programs")
     migrate.set_defaults(run=_migrate)
+    cli_worker.add(commands)
     return parser
 
 

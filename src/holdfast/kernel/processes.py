@@ -1,0 +1,77 @@
+"""Child processes and signals: started, waited for and ended here."""
+
+from __future__ import annotations
+
+import asyncio
+import ctypes
+import os
+import signal
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from pathlib import Path
+
+_PR_SET_PDEATHSIG = 1
+
+
+class Child:
+    """A process that we started. It has a session of its own, so that a terminal's Ctrl-C reaches only us."""
+
+    def __init__(self, process: asyncio.subprocess.Process) -> None:
+        self._process = process
+
+    @property
+    def pid(self) -> int:
+        return self._process.pid
+
+    async def ended(self) -> int:
+        """Its exit code; negative: the signal that ended it."""
+        return await self._process.wait()
+
+    def signal(self, number: signal.Signals) -> None:
+        with suppress(ProcessLookupError):
+            self._process.send_signal(number)
+
+
+async def start_child(
+    command: Sequence[str], environment: Mapping[str, str] | None = None, log: Path | None = None
+) -> Child:
+    """Start a program with this addition to our environment; it writes where we do, or to the end of `log`."""
+    env = {**os.environ, **(environment or {})}
+    if log is None:
+        return Child(await asyncio.create_subprocess_exec(*command, env=env, start_new_session=True))
+    with log.open("ab") as file:
+        process = await asyncio.create_subprocess_exec(
+            *command, env=env, start_new_session=True, stdout=file, stderr=file
+        )
+    return Child(process)
+
+
+def die_with_parent() -> None:
+    """On Linux: end this process, as by SIGTERM, when the one that started it ends, however that happens."""
+    parent = os.getppid()
+    if sys.platform == "linux":
+        ctypes.CDLL(None, use_errno=True).prctl(_PR_SET_PDEATHSIG, int(signal.SIGTERM), 0, 0, 0)
+        if os.getppid() != parent:
+            os.kill(os.getpid(), signal.SIGTERM)
+
+
+def on_signals(call: Callable[[signal.Signals], None]) -> Callable[[], None]:
+    """Have SIGTERM and SIGINT call this on the running loop; call what is returned to end that."""
+    loop = asyncio.get_running_loop()
+    numbers = (signal.SIGTERM, signal.SIGINT)
+    for number in numbers:
+        loop.add_signal_handler(number, call, number)
+
+    def end() -> None:
+        for number in numbers:
+            loop.remove_signal_handler(number)
+
+    return end
+
+
+def exit_now(code: int) -> None:
+    """End this process without any clean-up: threads that do not listen end with it."""
+    sys.stdout.flush()
+    sys.stderr.flush()
+    os._exit(code)

@@ -1,0 +1,113 @@
+"""`holdfast worker module:hf`: run jobs, in this process or in several under a supervisor."""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import os
+import sys
+from typing import Any
+
+from holdfast.jobs.deaths import Deaths
+from holdfast.jobs.service import GRACE, LEASE
+from holdfast.kernel.errors import UsageError
+from holdfast.kernel.names import check_int
+from holdfast.kernel.processes import die_with_parent
+from holdfast.runtime.app import Holdfast
+from holdfast.runtime.loading import load_app
+from holdfast.runtime.supervisor import Supervisor
+from holdfast.runtime.worker_process import WorkerOptions, run_worker
+
+SLOTS = 50
+
+
+def add(commands: Any) -> None:
+    worker = commands.add_parser("worker", help="run jobs")
+    worker.add_argument("app", help="the Holdfast object, as module:name")
+    worker.add_argument(
+        "-q",
+        "--queues",
+        default=_setting("QUEUES", "default"),
+        help="queues and their slots: mail:10,default:4",
+    )
+    worker.add_argument(
+        "-c", "--concurrency", type=int, default=_setting("CONCURRENCY", SLOTS),
+        help=f"slots of a queue that names none ({SLOTS})",
+    )  # fmt: skip
+    worker.add_argument(
+        "-p", "--processes", type=int, default=_setting("PROCESSES", None),
+        help="this many processes under a supervisor, which replaces those that die; without it, this one process",
+    )  # fmt: skip
+    worker.add_argument("--burst", action="store_true", help="leave when there is nothing to do")
+    worker.add_argument(
+        "--max-tasks-per-child", type=int, default=_setting("MAX_TASKS_PER_CHILD", None),
+        help="a process leaves after so many runs; a supervisor starts the next",
+    )  # fmt: skip
+    worker.add_argument(
+        "--shutdown-timeout", type=float, default=_setting("SHUTDOWN_TIMEOUT", GRACE),
+        help=f"seconds that running jobs have to end ({GRACE:g})",
+    )  # fmt: skip
+    worker.add_argument(
+        "--lease", type=float, default=_setting("LEASE", LEASE),
+        help=f"seconds for which a claim outlives its worker's last sign of life ({LEASE:g})",
+    )  # fmt: skip
+    worker.add_argument("--name", default=None, help=argparse.SUPPRESS)
+    worker.set_defaults(run=run)
+
+
+def run(options: argparse.Namespace) -> int:
+    chosen = WorkerOptions(
+        queues=parse_queues(options.queues, options.concurrency),
+        name=options.name,
+        lease=options.lease,
+        grace=options.shutdown_timeout,
+        burst=options.burst,
+        max_tasks=options.max_tasks_per_child,
+    )
+    hf = load_app(options.app)
+    if options.processes is None:
+        if os.environ.get("HOLDFAST_SUPERVISED"):
+            die_with_parent()
+        return asyncio.run(run_worker(hf, chosen))
+    return asyncio.run(_supervise(hf, options, chosen))
+
+
+async def _supervise(hf: Holdfast, options: argparse.Namespace, chosen: WorkerOptions) -> int:
+    count = check_int("processes", options.processes, 1, 1_000)
+    async with hf:
+        deaths = Deaths(hf.store, hf.registry, hf.run_sync)
+        supervisor = Supervisor(
+            lambda name: _child(options, name),
+            deaths.rescue_worker,
+            count=count,
+            grace=chosen.grace,
+            burst=chosen.burst,
+        )
+        return await supervisor.run()
+
+
+def _child(options: argparse.Namespace, name: str) -> list[str]:
+    command = [sys.executable, "-m", "holdfast", "worker", options.app, "--name", name]
+    command += ["--queues", options.queues, "--concurrency", str(options.concurrency)]
+    command += ["--shutdown-timeout", str(options.shutdown_timeout), "--lease", str(options.lease)]
+    if options.burst:
+        command.append("--burst")
+    if options.max_tasks_per_child is not None:
+        command += ["--max-tasks-per-child", str(options.max_tasks_per_child)]
+    return command
+
+
+def parse_queues(text: str, slots: int) -> dict[str, int]:
+    """`mail:10,default` as slots for each queue."""
+    queues: dict[str, int] = {}
+    for part in text.split(","):
+        name, _, number = part.strip().partition(":")
+        if not name or (number and not number.isdecimal()) or name in queues:
+            raise UsageError(f"Queues are written mail:10,default:4, each once; {part!r} in {text!r} is not.")
+        queues[name] = int(number) if number else slots
+    return queues
+
+
+def _setting(name: str, default: Any) -> Any:
+    """Every option may stand in the environment as HOLDFAST_…"""
+    return os.environ.get(f"HOLDFAST_{name}", default)

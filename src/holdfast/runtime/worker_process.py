@@ -1,0 +1,104 @@
+"""A process that runs one worker: until a signal, until there is no work, or until it has done its share."""
+
+from __future__ import annotations
+
+import asyncio
+import signal
+import sys
+from collections.abc import Mapping
+from typing import Any
+
+import msgspec
+
+from holdfast.jobs.service import GRACE, LEASE, WorkerService
+from holdfast.kernel.processes import exit_now, on_signals
+from holdfast.kernel.telemetry import subscribe
+from holdfast.runtime.app import Holdfast
+
+EXIT_STUCK = 70  # a run could not be stopped: the process ended itself
+EXIT_SECOND_SIGNAL = 130
+
+
+class WorkerOptions(msgspec.Struct, frozen=True, kw_only=True):
+    queues: dict[str, int]
+    name: str | None = None
+    lease: float = LEASE
+    grace: float = GRACE
+    burst: bool = False  # leave when there is nothing to do
+    max_tasks: int | None = None  # leave after so many runs
+
+
+async def run_worker(hf: Holdfast, options: WorkerOptions) -> int:
+    """Run until the end; returns the exit code. A second signal does not wait."""
+    leaving = asyncio.Event()
+    forget = on_signals(lambda number: _on_signal(number, leaving))
+    unsubscribe = subscribe(tell)
+    try:
+        async with hf:
+            service = hf.worker(
+                options.queues, name=options.name, lease=options.lease, grace=options.grace, stuck=_stuck
+            )
+            await service.start()
+            _watch(service, options, leaving)
+            await leaving.wait()
+            await service.stop()
+            if service.worker is not None and service.worker.stubborn:
+                exit_now(0)  # what they hold is released; their threads end with the process
+    finally:
+        unsubscribe()
+        forget()
+    return 0
+
+
+def _on_signal(number: signal.Signals, leaving: asyncio.Event) -> None:
+    if leaving.is_set():
+        say(f"{number.name} again: leaving at once. Leases will end by themselves.")
+        exit_now(EXIT_SECOND_SIGNAL)
+    say(f"{number.name}: no further claims; running jobs may end. Once more leaves at once.")
+    leaving.set()
+
+
+def _watch(service: WorkerService, options: WorkerOptions, leaving: asyncio.Event) -> None:
+    worker = service.worker
+    assert worker is not None
+    if options.burst:
+        worker.on_idle = leaving.set
+    if options.max_tasks is not None:
+        worker.leave_after(options.max_tasks, leaving.set)
+
+
+def _stuck(why: str) -> None:
+    """On the renewer's thread: the loop may stand still."""
+    say(f"Leaving at once: {why}")
+    exit_now(EXIT_STUCK)
+
+
+# --- what a person should read ---
+
+_TOLD = {
+    "worker.started": "worker {worker} takes jobs from {queues}",
+    "worker.stopped": "worker {worker} has left",
+    "worker.trouble": "the store cannot be reached: {error}",
+    "renewer.failed": "leases were not renewed: {error}",
+    "job.died": "job {job} of {task} is dead: {error}",
+    "job.rescued": "job {job} of {task} was lost with worker {worker}: {state} again",
+    "job.lease_lost": "job {job} of {task} was lost to another worker; this run is stopped",
+    "job.unknown_task": "job {job} waits for a worker that knows it: {why}",
+    "job.finish_refused": "job {job} of {task} ended here, but token {token} is no longer its newest: refused",
+    "loop.blocked": "task {task} has blocked the event loop for {seconds} s; make it a plain `def`, or await",
+    "on_dead.failed": "an on_dead handler failed: {error}",
+    "hook.failed": "a hook failed: {hook}: {error}",
+    "upkeep.failed": "upkeep failed ({duty}): {error}",
+    "scheduler.failed": "the scheduler failed: {error}",
+    "wakeups.polling": "wake-ups do not arrive here; jobs are found by polling",
+}
+
+
+def tell(name: str, fields: Mapping[str, Any]) -> None:
+    """Print the notes that a person should see."""
+    if (form := _TOLD.get(name)) is not None:
+        say(form.format_map(fields).partition("\n")[0])
+
+
+def say(text: str) -> None:
+    print(f"holdfast: {text}", file=sys.stderr, flush=True)  # noqa: T201
