@@ -59,3 +59,11 @@ def test_passwords_are_masked():
     assert repr(locate("postgresql://ada:s3cret@h/d", {})) == "postgresql://ada:***@h/d"
     assert masked("postgresql:///d?user=a&password=s3cret&x=1") == "postgresql:///d?user=a&password=***&x=1"
     assert masked("postgresql://[broken") == "a URL that cannot be read"
+
+
+def test_where_to_listen_is_said_in_the_environment():
+    environment = {"HOLDFAST_LISTEN_URL": "postgresql://u:secret@direct/shop"}
+    found = locate("postgresql://u@pooler/shop", environment)
+    assert found.listen_url == "postgresql://u:secret@direct/shop"
+    assert "secret" not in repr(found)
+    assert locate("sqlite:///a.db", environment).listen_url is None

@@ -192,6 +192,7 @@ def calls(store):
     yield "state", lambda: store.jobs.find(state="sleeping"), "sleeping"
     yield "held", lambda: store.jobs.find(held="sleeping"), "sleeping"
     yield "wants", lambda: store.claims.claim(["q"], lease=30, worker="w"), "queue"
+    yield "queues", lambda: store.wakeups.wait("default", 0), "default"
     yield "queues", lambda: store.claims.claim_suspect("default", lease=30, worker="w"), "default"
     yield "hold", lambda: store.holds.hold([], Held.TIME), "guard"
     yield "hold", lambda: store.holds.hold([], "whim"), "whim"
@@ -202,6 +203,7 @@ def calls(store):
     for value in NAMES:
         yield "queue", lambda v=value: store.claims.claim({v: 1}, lease=30, worker="w"), "queue"
         yield "queue", lambda v=value: store.claims.claim_suspect([v], lease=30, worker="w"), "queue"
+        yield "queue", lambda v=value: store.wakeups.wait([v], 0), "queue"
         yield "worker", lambda v=value: store.claims.claim({"q": 1}, lease=30, worker=v), "worker"
         yield "worker", lambda v=value: store.claims.claim_suspect(["q"], lease=30, worker=v), "worker"
         yield "worker", lambda v=value: store.claims.finish_and_claim([], {}, lease=30, worker=v), "worker"
@@ -228,6 +230,7 @@ def calls(store):
         yield "lease", lambda v=value: store.claims.claim({"q": 1}, lease=v, worker="w"), "lease"
         yield "lease", lambda v=value: store.claims.claim_suspect(["q"], lease=v, worker="w"), "lease"
         yield "lease", lambda v=value: store.claims.renew([CLAIM], lease=v), "lease"
+        yield "timeout", lambda v=value: store.wakeups.wait(["q"], v), "timeout"
         yield "ttl", lambda v=value: store.leases.acquire("n", owner="w", ttl=v), "ttl"
         yield "ttl", lambda v=value: store.leases.renew(LEASE, ttl=v), "ttl"
         yield "nominal", lambda v=value: store.schedules.tick("s", v, job()), "nominal"

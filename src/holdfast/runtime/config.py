@@ -21,13 +21,17 @@ class Location(msgspec.Struct, frozen=True):
 
     kind: str  # sqlite or postgres
     address: str  # a file's path, or a URL
+    listen_url: str | None = None  # where to listen for wake-ups, when a pooler stands before the database
 
     def __repr__(self) -> str:
         return masked(self.address)
 
 
 def locate(url: str | None = None, environment: Mapping[str, str] = os.environ) -> Location:
-    """The first that is given: the argument, HOLDFAST_URL, DATABASE_URL, the default."""
+    """The first that is given: the argument, HOLDFAST_URL, DATABASE_URL, the default.
+
+    HOLDFAST_LISTEN_URL leads to the same PostgreSQL without the pooler that the others may go through.
+    """
     given = url or environment.get("HOLDFAST_URL") or environment.get("DATABASE_URL") or DEFAULT_URL
     if not isinstance(given, str):
         raise UsageError(
@@ -37,7 +41,8 @@ def locate(url: str | None = None, environment: Mapping[str, str] = os.environ) 
     if scheme == "sqlite":
         return Location("sqlite", _path(given))
     if scheme.partition("+")[0] in ("postgres", "postgresql"):
-        return Location("postgres", f"postgresql://{given.partition('://')[2]}")
+        listen = environment.get("HOLDFAST_LISTEN_URL") or None
+        return Location("postgres", f"postgresql://{given.partition('://')[2]}", listen)
     raise UsageError(f"{masked(given)!r} names no database that Holdfast knows. Such as: {_ACCEPTED}.")
 
 
@@ -76,4 +81,4 @@ def open_store(location: Location) -> Store:
         from holdfast.store.postgres.store import PostgresStore  # noqa: PLC0415
     except ImportError as error:
         raise UsageError("PostgreSQL needs its driver: install holdfast[postgres].") from error
-    return PostgresStore(location.address)
+    return PostgresStore(location.address, listen_url=location.listen_url)

@@ -63,6 +63,7 @@ RULES: dict[str, dict[str, dict[str, Check]]] = {
         "expire": {"limit": _limit},
         "repair": {"limit": _limit},
     },
+    "Wakeups": {"wait": {"queues": c.check_queues, "timeout": partial(check_seconds, "timeout")}},
     "Queues": {
         "pause": {"queue": _name("queue"), "by": _name("by")},
         "resume": {"queue": _name("queue"), "by": _name("by")},

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
 from typing import Any, Protocol
 
@@ -135,6 +135,16 @@ class Holds(Protocol):
         """Look again at every held key: finds nothing unless a promotion was missed."""
 
 
+class Wakeups(Protocol):
+    """Hints that there may be work, so that nobody polls often. They may be lost: polling is the truth."""
+
+    def hint(self, queues: Iterable[str]) -> None:
+        """Say that these queues have news. Never raises and never waits; many become one."""
+
+    async def wait(self, queues: Collection[str], timeout: float) -> bool:  # noqa: ASYNC109  its end is an answer
+        """True as soon as one of these queues may have had news since the last wait; False after `timeout` seconds."""
+
+
 class Queues(Protocol):
     async def pause(self, queue: str, *, by: str) -> None:
         """No job of the queue is claimed from now on, by anyone."""
@@ -204,6 +214,8 @@ class Store(Protocol):
     def holds(self) -> Holds: ...
     @property
     def dead(self) -> Dead: ...
+    @property
+    def wakeups(self) -> Wakeups: ...
     @property
     def queues(self) -> Queues: ...
     @property

@@ -86,7 +86,7 @@ def test_dead_rows_are_counted_every_few_seconds(clock):
 
 
 async def test_the_server_knows_how_many_are_dead(postgres_url):
-    store = PostgresStore(postgres_url)
+    store = PostgresStore(f"{postgres_url}?pool_size=1")  # an idle session keeps its statistics for 10 s
     await store.open()
     await put_many(store, 300)
     async with store.transaction() as tx:

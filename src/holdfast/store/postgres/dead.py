@@ -10,6 +10,7 @@ import msgspec
 from holdfast.kernel.errors import StoreError, StoreUnavailable
 from holdfast.kernel.show import storable
 from holdfast.store import verdicts
+from holdfast.store.bell import EVERYONE
 from holdfast.store.checks import refuse_edit_of_many
 from holdfast.store.edge import checked
 from holdfast.store.parts import in_parts
@@ -120,7 +121,9 @@ def _audited(entries: Sequence[AuditEntry]) -> Statement:
 class Dead(Subject):
     async def replay(self, job_ids: Sequence[str], *, actor: str, args: str | None = None) -> list[Replayed]:
         refuse_edit_of_many(job_ids, args)
-        return await in_parts(job_ids, BATCH, lambda part: self._replay(part, actor, args))
+        answers = await in_parts(job_ids, BATCH, lambda part: self._replay(part, actor, args))
+        self._home.hint((EVERYONE,))
+        return answers
 
     async def _replay(self, job_ids: Sequence[str], actor: str, args: str | None) -> list[Replayed]:
         """A key that another took between our look and our write: look again."""

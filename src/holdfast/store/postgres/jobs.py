@@ -7,6 +7,7 @@ from functools import partial
 
 from holdfast.kernel.errors import CommitUnknown
 from holdfast.store.batching import Batcher
+from holdfast.store.bell import news_of
 from holdfast.store.edge import checked
 from holdfast.store.postgres.connection import AlreadyStored, still_unknown
 from holdfast.store.postgres.enqueue import PLAIN, enqueue, is_batchable, is_plain, is_single, plain_columns
@@ -81,7 +82,13 @@ class Jobs(Subject):
             return []
         if tx is not None:
             executor = await self._home.adopt(tx)
-            return await executor.run(enqueue(jobs, again=again))
+            answers = await executor.run(enqueue(jobs, again=again))
+        else:
+            answers = await self._enqueue(jobs, again=again)
+        self._home.hint(news_of(jobs, answers), tx=tx)
+        return answers
+
+    async def _enqueue(self, jobs: Sequence[NewJob], *, again: bool) -> list[Enqueued]:
         self._database.pool.check()
         if not again and len(jobs) < _MANY and is_batchable(jobs):
             return await self._batches.add(jobs)

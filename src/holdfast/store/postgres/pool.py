@@ -43,14 +43,20 @@ class Pool:
             )
 
     def check_process(self) -> None:
-        if self._is_inherited():
+        if self.is_inherited:
             raise NotOpen(
                 "The store was opened before this process was forked, and its connections belong to the parent. "
                 "Make and open a store in each process, after the fork."
             )
 
-    def _is_inherited(self) -> bool:
+    @property
+    def is_inherited(self) -> bool:
+        """Whether the connections are those of the process that forked this one."""
         return self._process not in (0, os.getpid())
+
+    def keep_inherited(self, *things: object) -> None:
+        """For ever: what belongs to the parent must not be ended here."""
+        _INHERITED.append(things)
 
     def start(self) -> None:
         if self._open:
@@ -59,7 +65,7 @@ class Pool:
 
     async def stop(self) -> None:
         """Close what is idle; what is in use is closed when it comes back."""
-        if self._is_inherited():
+        if self.is_inherited:
             _INHERITED.append((self._idle, self._waiting))
             self._idle, self._waiting = [], {True: deque(), False: deque()}
             self._open, self._process, self._used = False, 0, 0
@@ -87,7 +93,7 @@ class Pool:
             raise
 
     def release(self, connection: Any, *, broken: bool = False) -> None:
-        if self._is_inherited():
+        if self.is_inherited:
             _INHERITED.append(connection)
         elif broken or not self._open:
             connection.terminate()

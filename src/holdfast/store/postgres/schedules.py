@@ -5,6 +5,7 @@ from __future__ import annotations
 from functools import partial
 
 from holdfast.kernel.errors import CommitUnknown
+from holdfast.store.bell import news_of
 from holdfast.store.edge import checked
 from holdfast.store.postgres.connection import still_unknown
 from holdfast.store.postgres.enqueue import enqueue
@@ -49,6 +50,12 @@ def last(schedule: str) -> Procedure[Tick | None]:
 @checked
 class Schedules(Subject):
     async def tick(self, schedule: str, nominal: float, job: NewJob) -> Enqueued | None:
+        enqueued = await self._tick(schedule, nominal, job)
+        if enqueued is not None:
+            self._home.hint(news_of([job], [enqueued]))
+        return enqueued
+
+    async def _tick(self, schedule: str, nominal: float, job: NewJob) -> Enqueued | None:
         try:
             return await self._database.atomic(partial(tick, schedule, nominal, job))
         except CommitUnknown as unknown:

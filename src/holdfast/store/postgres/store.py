@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Collection
 from functools import partial
 from typing import Any, TypeVar
 
@@ -25,6 +25,7 @@ from holdfast.store.postgres.queues import Queues
 from holdfast.store.postgres.schedules import Schedules
 from holdfast.store.postgres.transaction import Executor, PostgresTx
 from holdfast.store.postgres.url import Target, parse
+from holdfast.store.postgres.wakeups import Wakeups
 from holdfast.store.statements import Procedure, Statement
 
 T = TypeVar("T")
@@ -34,8 +35,10 @@ OLDEST_SERVER = 140_000
 class PostgresStore:
     """Everything that is kept, in the schema `holdfast` of one database. No I/O until `open`."""
 
-    def __init__(self, url: str | Target) -> None:
+    def __init__(self, url: str | Target, *, listen_url: str | None = None) -> None:
+        """`listen_url` leads to the same server without a pooler in between, for the one connection that listens."""
         self.database = Database(url if isinstance(url, Target) else parse(url))
+        self.wakeups = Wakeups(self.database, parse(listen_url) if listen_url else self.database.target)
         self._id: str | None = None
         self.jobs = Jobs(self)
         self.claims = Claims(self)
@@ -59,6 +62,7 @@ class PostgresStore:
             raise
 
     async def close(self) -> None:
+        await self.wakeups.stop()
         await self.database.pool.stop()
 
     async def migrate(self) -> list[str]:
@@ -82,7 +86,7 @@ class PostgresStore:
             await self.close()
 
     def transaction(self) -> PostgresTx:
-        return PostgresTx(self.database)
+        return PostgresTx(self.database, self.wakeups.hint)
 
     def twin(self) -> PostgresStore:
         """With few connections of its own: those of asyncpg belong to one loop."""
@@ -105,6 +109,13 @@ class PostgresStore:
                 "This transaction is of another store. Use a transaction of the store that is written to."
             )
         return tx
+
+    def hint(self, queues: Collection[str], *, tx: object | None = None) -> None:
+        """After the commit: now, or when our own transaction has ended well. A caller's own connection tells nobody."""
+        if isinstance(tx, PostgresTx):
+            tx.news.update(queues)
+        elif tx is None:
+            self.wakeups.tell(queues)
 
     async def id(self) -> str:
         """Which store this is: a caller's connection that shows another id leads elsewhere."""

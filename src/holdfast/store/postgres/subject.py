@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from typing import Protocol
 
 from holdfast.store.postgres.connection import Database
@@ -13,6 +14,8 @@ class Home(Protocol):
 
     async def adopt(self, tx: object) -> Executor:
         """What runs our verbs in this transaction; raises WrongConnection when it is not one of our database."""
+
+    def hint(self, queues: Collection[str], *, tx: object | None = None) -> None: ...
 
 
 class Subject:

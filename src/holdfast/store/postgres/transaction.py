@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator
+from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from types import TracebackType
 from typing import Any, Protocol, Self, TypeVar
@@ -37,8 +37,9 @@ class Executor(Protocol):
 class PostgresTx:
     """`tx.execute`, `tx.fetch`, and what the verbs write through `tx=`: all of it commits together, or none."""
 
-    def __init__(self, database: Database) -> None:
-        self.database = database
+    def __init__(self, database: Database, hint: Callable[[set[str]], None]) -> None:
+        self.database, self._hint = database, hint
+        self.news: set[str] = set()  # queues in which it has stored jobs
         self._connection: Any = None
         self._used = False  # by statements of the caller's own
         self._ended: str | None = "has not begun: use it as `async with store.transaction() as tx`"
@@ -64,6 +65,8 @@ class PostgresTx:
                 crashpoint("transaction.before_commit")
                 await self._commit()
                 crashpoint("transaction.after_commit")
+                if self.news:
+                    self._hint(self.news)
                 broken = not await self._clean()
             else:
                 await self._connection.execute("ROLLBACK")

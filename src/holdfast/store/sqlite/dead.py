@@ -7,6 +7,7 @@ from functools import partial
 
 from holdfast.kernel.show import storable
 from holdfast.store import verdicts
+from holdfast.store.bell import EVERYONE
 from holdfast.store.checks import refuse_edit_of_many
 from holdfast.store.edge import checked
 from holdfast.store.parts import in_parts
@@ -71,11 +72,13 @@ def _discard(db: Db, job_id: str, actor: str, reason: str) -> bool:
 class Dead(Subject):
     async def replay(self, job_ids: Sequence[str], *, actor: str, args: str | None = None) -> list[Replayed]:
         refuse_edit_of_many(job_ids, args)
-        return await in_parts(
+        answers = await in_parts(
             job_ids,
             BATCH,
             lambda part: self._file.write(partial(replay, job_ids=part, actor=actor, args=args)),
         )
+        self._file.hint((EVERYONE,))
+        return answers
 
     async def discard(self, job_ids: Sequence[str], *, actor: str, reason: str) -> list[bool]:
         reason = storable(reason)

@@ -7,6 +7,7 @@ from functools import partial
 
 from holdfast.kernel.errors import CommitUnknown, NotOpen, StoreError, TooManyWaiting
 from holdfast.kernel.show import storable
+from holdfast.store.bell import news_of
 from holdfast.store.edge import checked
 from holdfast.store.records import Count, Enqueued, JobRecord, NewJob
 from holdfast.store.sqlite.connection import Db
@@ -185,6 +186,11 @@ class Jobs(Subject):
         tx: object | None = None,
         again: bool = False,  # noqa: ARG002  an id is known here for as long as the history keeps it
     ) -> list[Enqueued]:
+        answers = await self._enqueue(jobs, tx)
+        self._file.hint(news_of(jobs, answers), tx=tx)
+        return answers
+
+    async def _enqueue(self, jobs: Sequence[NewJob], tx: object | None) -> list[Enqueued]:
         call = partial(enqueue, jobs=jobs)
         if tx is not None:
             return await self._file.write(call, tx=tx)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from functools import partial
 
+from holdfast.store.bell import news_of
 from holdfast.store.edge import checked
 from holdfast.store.records import Enqueued, NewJob, Tick
 from holdfast.store.sqlite.connection import Db
@@ -30,7 +31,10 @@ def last(db: Db, schedule: str) -> Tick | None:
 @checked
 class Schedules(Subject):
     async def tick(self, schedule: str, nominal: float, job: NewJob) -> Enqueued | None:
-        return await self._file.write(partial(tick, schedule=schedule, nominal=nominal, job=job))
+        enqueued = await self._file.write(partial(tick, schedule=schedule, nominal=nominal, job=job))
+        if enqueued is not None:
+            self._file.hint(news_of([job], [enqueued]))
+        return enqueued
 
     async def last(self, schedule: str) -> Tick | None:
         return await self._file.read(partial(last, schedule=schedule))

@@ -75,13 +75,17 @@ class Served:
         return await reply
 
     def _put(self, item: object) -> None:
+        self.check()
+        self._inbox.put(item)
+
+    def check(self) -> None:
+        """Raise unless it runs, and in this process."""
         if not self.running:
             raise NotOpen("The store is not open. Use it inside `async with`, or call open() first.")
         if self._process != os.getpid():
             raise NotOpen(
                 "The store was opened before this process was forked. Open a store of its own here."
             )
-        self._inbox.put(item)
 
     def _whole_body(self, ready: Reply[None]) -> Body:
         until = monotonic() + LOCK_WAIT

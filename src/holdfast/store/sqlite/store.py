@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from functools import partial
 from typing import TypeVar
 
@@ -24,6 +24,7 @@ from holdfast.store.sqlite.queues import Queues
 from holdfast.store.sqlite.reader import Reader
 from holdfast.store.sqlite.schedules import Schedules
 from holdfast.store.sqlite.transaction import SqliteTx
+from holdfast.store.sqlite.wakeups import Wakeups
 from holdfast.store.sqlite.writer import Writer
 
 T = TypeVar("T")
@@ -39,6 +40,7 @@ class SqliteStore:
         opened = partial(Db, self.path, synchronous=synchronous)
         self._writer = Writer(opened)
         self._reader = Reader(partial(opened, reading=True))
+        self.wakeups = Wakeups(partial(opened, reading=True), self._reader.check)
         self.jobs = Jobs(self)
         self.claims = Claims(self)
         self.holds = Holds(self)
@@ -65,6 +67,7 @@ class SqliteStore:
             raise
 
     async def close(self) -> None:
+        self.wakeups.stop()
         await self._reader.stop()
         await self._writer.stop()
 
@@ -97,7 +100,7 @@ class SqliteStore:
         return [migration.name for migration in missing]
 
     def transaction(self) -> SqliteTx:
-        return SqliteTx(self._writer, self.path)
+        return SqliteTx(self._writer, self.path, self.wakeups.hint)
 
     def twin(self) -> SqliteStore:
         """Itself: its threads answer on the loop of whoever asks."""
@@ -119,6 +122,13 @@ class SqliteStore:
                 raise WrongConnection(f"This transaction is of {tx.path!r}, and the store is {self.path!r}.")
             return await tx.run(call)
         return refusals.refuse(tx)
+
+    def hint(self, queues: Collection[str], *, tx: object | None = None) -> None:
+        """After the commit: now, or when the transaction has ended well."""
+        if isinstance(tx, SqliteTx):
+            tx.news.update(queues)
+        else:
+            self.wakeups.tell(queues)
 
     async def read(self, call: Callable[[Db], T]) -> T:
         return await self._reader.run(call)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from typing import Protocol, TypeVar
 
 from holdfast.store.sqlite.connection import Db
@@ -15,6 +15,7 @@ class File(Protocol):
         self, call: Callable[[Db], T], *, tx: object | None = None, urgent: bool = False
     ) -> T: ...
     async def read(self, call: Callable[[Db], T]) -> T: ...
+    def hint(self, queues: Collection[str], *, tx: object | None = None) -> None: ...
 
 
 class Subject:

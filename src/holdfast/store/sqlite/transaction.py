@@ -21,8 +21,9 @@ T = TypeVar("T")
 class SqliteTx:
     """`tx.execute`, `tx.fetch`, and what the verbs write through `tx=`: all of it commits together, or none."""
 
-    def __init__(self, writer: Writer, path: str) -> None:
-        self._writer = writer
+    def __init__(self, writer: Writer, path: str, hint: Callable[[set[str]], None]) -> None:
+        self._writer, self._hint = writer, hint
+        self.news: set[str] = set()  # queues in which it has stored jobs
         self.path = path
         self._session: Session | None = None
 
@@ -41,6 +42,8 @@ class SqliteTx:
         self._put(End(reply, commit=kind is None), reply)
         if kind is None:
             await reply
+            if self.news:
+                self._hint(self.news)
         else:
             reply.forget()
 

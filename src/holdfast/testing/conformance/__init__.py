@@ -18,7 +18,7 @@ if (_pytest := sys.modules.get("pytest")) is not None:
     _subjects = (
         "jobs enqueue cancels claims finishes fencing suspects races holds ordering concurrency tenants"
     )
-    _others = "dead queues history leases schedules keys audit transactions schema kit jobs_machine coordination_machine"
+    _others = "dead queues history leases schedules keys audit transactions wakeups schema kit jobs_machine coordination_machine"
     _pytest.register_assert_rewrite(*(f"{__name__}.{name}" for name in f"{_subjects} {_others}".split()))
 
 from holdfast.testing.conformance.audit import AuditConformance
@@ -34,6 +34,7 @@ from holdfast.testing.conformance.queues import QueuesConformance
 from holdfast.testing.conformance.schedules import SchedulesConformance
 from holdfast.testing.conformance.schema import SchemaConformance
 from holdfast.testing.conformance.transactions import TransactionsConformance
+from holdfast.testing.conformance.wakeups import WakeupsConformance
 
 __all__ = [
     "AuditConformance",
@@ -52,6 +53,7 @@ __all__ = [
     "StoreConformance",
     "StoreHarness",
     "TransactionsConformance",
+    "WakeupsConformance",
 ]
 
 
@@ -60,6 +62,7 @@ class StoreConformance(
     ClaimsConformance,
     HoldsConformance,
     DeadConformance,
+    WakeupsConformance,
     QueuesConformance,
     HistoryConformance,
     LeasesConformance,

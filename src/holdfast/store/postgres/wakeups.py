@@ -1,0 +1,106 @@
+"""Wake-ups on PostgreSQL: hints go out by NOTIFY, one at a time for all that were given meanwhile."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Collection, Iterable
+from contextlib import suppress
+from functools import partial
+
+from holdfast.kernel.clock import timeout as time_limit
+from holdfast.kernel.errors import HoldfastError
+from holdfast.kernel.spawn import spawn
+from holdfast.kernel.telemetry import note
+from holdfast.store.bell import EVERYONE, Bell, names_of
+from holdfast.store.edge import checked
+from holdfast.store.postgres.connection import Database
+from holdfast.store.postgres.listener import CHANNEL, Listener
+from holdfast.store.postgres.url import Target
+from holdfast.store.statements import Procedure, Statement
+
+BETWEEN = 0.01  # seconds between two NOTIFYs: each costs the server a commit, and all listeners a look
+_LAST = 1.0  # seconds that a closing store gives its last hint
+_LONGEST = 7_900  # bytes; the server takes less than 8,000
+
+# It is no loss when a crash forgets it, so it need not wait for the disk.
+_NOTIFY = "SELECT set_config('synchronous_commit', 'off', true), pg_notify($1::text, $2::text)"
+
+
+def notify(payload: str) -> Procedure[None]:
+    yield Statement(_NOTIFY, (CHANNEL, payload))
+
+
+def payload_of(queues: Collection[str]) -> str:
+    """Names have no line breaks. Too many of them are news for everyone."""
+    text = "\n".join(sorted(queues))
+    return text if len(text.encode(errors="replace")) <= _LONGEST else EVERYONE
+
+
+@checked
+class Wakeups:
+    def __init__(self, database: Database, listen: Target) -> None:
+        self._database = database
+        self._bell = Bell()
+        self._listener = Listener(listen, self._bell.ring, self._probe)
+        self._unsent: set[str] = set()
+        self._sending: asyncio.Task[None] | None = None
+        self._closing = asyncio.Event()
+
+    def hint(self, queues: Iterable[str]) -> None:
+        self.tell(names_of(queues))
+
+    def tell(self, queues: Collection[str]) -> None:
+        """A hint of our own, so its names need no look."""
+        if queues:
+            self._bell.ring(queues)
+            self._unsent.update(queues)
+            if self._sending is None and self._is_open_here():
+                self._sending = spawn(self._send(), name="wakeups:notify")
+
+    async def wait(self, queues: Collection[str], timeout: float) -> bool:  # noqa: ASYNC109  its end is an answer
+        self._database.pool.check()
+        self._listener.start()
+        return await self._bell.wait(queues, timeout)
+
+    async def stop(self) -> None:
+        pool = self._database.pool
+        if pool.is_inherited:
+            pool.keep_inherited(self._sending, self._listener.abandon())
+            self._sending = None
+            return
+        self._closing.set()
+        if self._sending is not None and self._is_open_here():
+            with suppress(TimeoutError):
+                async with time_limit(_LAST):
+                    await self._sending
+        await self._listener.stop()
+        self._closing = asyncio.Event()
+        self._bell.ring((EVERYONE,))
+
+    def _is_open_here(self) -> bool:
+        try:
+            self._database.pool.check()
+        except (HoldfastError, RuntimeError):  # closed, another process, another loop, or none
+            return False
+        return True
+
+    async def _send(self) -> None:
+        try:
+            while self._unsent:
+                names, self._unsent = self._unsent, set()
+                await self._notify(names)
+                with suppress(TimeoutError):
+                    async with time_limit(BETWEEN):
+                        await self._closing.wait()
+        finally:
+            self._sending = None
+
+    async def _notify(self, names: set[str]) -> None:
+        try:
+            await self._database.read(partial(notify, payload_of(names)))
+        except Exception as error:  # noqa: BLE001  nobody waits for it, and polling is the truth
+            note("wakeups.hint_lost", error=repr(error))
+
+    async def _probe(self) -> None:
+        """Names no queue: it only shows that listening works."""
+        await self._database.read(partial(notify, ""))
