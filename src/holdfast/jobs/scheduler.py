@@ -11,7 +11,6 @@ from holdfast.jobs.options import NONE
 from holdfast.jobs.schedule import Schedule, Times
 from holdfast.kernel.clock import moment, sleep
 from holdfast.kernel.crashpoints import crashpoint
-from holdfast.kernel.errors import HoldfastError
 from holdfast.kernel.randomness import jittered
 from holdfast.kernel.spawn import spawn
 from holdfast.kernel.telemetry import note
@@ -52,7 +51,7 @@ class Scheduler:
             try:
                 pause = await self.turn()
                 self._trouble = None
-            except HoldfastError as error:
+            except Exception as error:  # noqa: BLE001  the next time is tried all the same
                 self._trouble = f"scheduler: {error}"
                 note("scheduler.failed", error=repr(error))
                 pause = jittered(1.0)

@@ -33,7 +33,7 @@ class Duty:
             return
         try:
             more = await self._act()
-        except HoldfastError as error:
+        except Exception as error:  # noqa: BLE001  one duty's failure must not end the others
             note("upkeep.failed", duty=self.name, error=repr(error))
             more = False
         self._due = 0.0 if more else monotonic() + jittered(self._every)
@@ -76,7 +76,7 @@ class Upkeep:
                 self._trouble = None
                 if lease is not None:
                     await self._serve(lease)
-            except HoldfastError as error:
+            except Exception as error:  # noqa: BLE001  somebody must do it
                 self._trouble = f"upkeep: {error}"
                 note("upkeep.failed", duty="lease", error=repr(error))
             await sleep(jittered(TTL / 3))
@@ -106,7 +106,10 @@ class Upkeep:
     # --- duties; each says whether there is more ---
 
     async def _promote(self) -> bool:
-        return await self._store.holds.promote(window=self._window, limit=_PART) >= _PART
+        looked_at = await self._store.holds.promote(window=self._window, limit=_PART)
+        if looked_at:
+            self._store.wakeups.hint(("*",))  # they may be of any queue
+        return looked_at >= _PART
 
     async def _rescue(self) -> bool:
         return await self._deaths.rescue()

@@ -54,6 +54,7 @@ class Worker:
         self._bell = asyncio.Event()
         self._hints = 1  # looks that were asked for, and how many have been made
         self._looked = 0
+        self._trouble: str | None = None
         self._draining = False
         self._alone = False  # a suspect runs here, and nothing else
         self._suspects_due = monotonic() + jittered(_SUSPECTS_EVERY)
@@ -135,7 +136,9 @@ class Worker:
         while True:
             try:
                 await self._round()
-            except HoldfastError as error:
+                self._trouble = None
+            except Exception as error:  # noqa: BLE001  whatever it is, this worker must not stand still unnoticed
+                self._trouble = f"worker {self.name}: {error}"
                 note("worker.trouble", worker=self.name, error=repr(error))
                 await sleep(jittered(0.5))
 
@@ -315,7 +318,7 @@ class Worker:
         self._bell.set()
 
     def trouble(self) -> str | None:
-        return None
+        return self._trouble
 
 
 def check_slots(queues: Mapping[str, Any]) -> dict[str, int]:

@@ -136,7 +136,7 @@ async def _until(shop: Shop, ask: object, wanted: int) -> None:
         if (found == 0) if wanted == 0 else (found >= wanted):
             return
         if monotonic() > end:
-            raise TimeoutError(f"The shop stands still. What its workers said:\n{shop.log.read_text()}")  # noqa: ASYNC240
+            raise TimeoutError(f"The shop stands still. What its workers said:\n{shop.log.read_text()}")
         await sleep(0.02)
 
 
