@@ -7,7 +7,7 @@ import asyncio
 import asyncpg
 import msgspec
 import pytest
-from kit import end, job, put, put_many, take, the
+from kit import end, hush, job, put, put_many, take, the
 from proxy import Wire
 
 from holdfast.kernel.crashpoints import armed
@@ -32,6 +32,7 @@ async def wired(postgres_url):
     """A store whose wire we can cut, and the wire. Statements are sent whole, so that their text is on the wire."""
     async with Wire(postgres_url).open() as wire:
         store = PostgresStore(f"{wire.url}?statement_cache_size=0&pool_size=2")
+        hush(store)
         await store.open()
         await warm_up(store)
         yield store, wire

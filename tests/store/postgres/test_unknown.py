@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from kit import job, put, put_many, take, the
+from kit import hush, job, put, put_many, take, the
 from proxy import Wire
 
 from holdfast.kernel.errors import CommitUnknown, NotOpen, StoreUnavailable
@@ -24,6 +24,7 @@ async def doomed(postgres_url):
     """A store whose server cannot be reached any more after the answer that the wire loses."""
     async with Wire(postgres_url).open() as wire:
         store = PostgresStore(f"{wire.url}?statement_cache_size=0&pool_size=2&patience=0.2")
+        hush(store)
         await store.open()
         await put(store, queue="warm")
         [claim] = await store.claims.claim({"warm": 1}, lease=9, worker="w")
