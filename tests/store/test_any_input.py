@@ -37,6 +37,7 @@ VERBS = {
     "claims.finish": ([FINISHES], {}),
     "claims.finish_and_claim": ([FINISHES, {"other": 1}], CLAIMING),
     "claims.release": ([[CLAIM]], {}),
+    "claims.report": ([CLAIM], {"progress": 0.5, "note": "half"}),
     "claims.settle": ([ID, 5], {}),
     "claims.rescue": ([], {"limit": 5}),
     "claims.rescue_worker": (["w"], {}),

@@ -191,6 +191,11 @@ def calls(store):
     yield "no Finish", lambda: store.claims.finish_and_claim([CLAIM], {}, lease=30, worker="w"), "Finish"
     yield "state", lambda: store.jobs.find(state="sleeping"), "sleeping"
     yield "held", lambda: store.jobs.find(held="sleeping"), "sleeping"
+    for value in [-0.1, 1.1, 2, NAN, INF, 10**400, "0.5", True, Decimal("0.5")]:
+        yield "progress", lambda v=value: store.claims.report(CLAIM, progress=v), "progress"
+    for value in [5, b"half", ["half"]]:
+        yield "note", lambda v=value: store.claims.report(CLAIM, note=v), "note"
+    yield "no claim", lambda: store.claims.report(new_id(), progress=0.5), "claim"
     yield "wants", lambda: store.claims.claim(["q"], lease=30, worker="w"), "queue"
     yield "queues", lambda: store.wakeups.wait("default", 0), "default"
     yield "queues", lambda: store.claims.claim_suspect("default", lease=30, worker="w"), "default"

@@ -159,6 +159,15 @@ class Twins:
 
         await self.both(call)
 
+    async def do_report(self):
+        progress = self.random.random()
+        for pair in self.held():
+            await self.both(
+                lambda store, side, pair=pair: store.claims.report(
+                    pair[side], progress=progress, note="so far"
+                )
+            )
+
     async def do_release(self):
         pairs = self.held()
         await self.both(lambda store, side: store.claims.release([pair[side] for pair in pairs]))

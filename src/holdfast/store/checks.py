@@ -7,8 +7,9 @@ from typing import Any, TypeVar
 
 from holdfast.kernel.errors import LeaseLost, UsageError
 from holdfast.kernel.names import check_int, check_name, check_seconds, check_text
-from holdfast.kernel.show import show
+from holdfast.kernel.show import show, storable
 from holdfast.store.records import (
+    NOTE_LIMIT,
     AuditEntry,
     Claim,
     Finish,
@@ -26,6 +27,7 @@ __all__ = [
     "check_again",
     "check_args",
     "check_by_hand",
+    "check_claim",
     "check_claims",
     "check_entry",
     "check_finishes",
@@ -39,6 +41,8 @@ __all__ = [
     "check_key_claim",
     "check_lease",
     "check_limit",
+    "check_note",
+    "check_progress",
     "check_queues",
     "check_reason",
     "check_scope",
@@ -73,6 +77,35 @@ def check_finishes(finishes: Any) -> tuple[Finish, ...]:
 
 def check_claims(claims: Any) -> tuple[Claim, ...]:
     return _all(claims, Claim, "A claim is what claim() gave")
+
+
+def check_claim(claim: Any) -> None:
+    if not isinstance(claim, Claim):
+        raise UsageError(f"A claim is what claim() gave, not {show(claim)} ({type(claim).__name__}).")
+
+
+def check_progress(progress: Any) -> float | None:
+    if progress is None:
+        return None
+    if isinstance(progress, bool) or not isinstance(progress, int | float):
+        raise UsageError(
+            f"progress is a number from 0 to 1, not {show(progress)} ({type(progress).__name__})."
+        )
+    if not 0 <= progress <= 1:
+        raise UsageError(
+            f"progress is from 0 to 1, not {show(progress)}. Divide what is done by what there is."
+        )
+    return float(progress)
+
+
+def check_note(note: Any) -> str | None:
+    """For people: any characters, which are made to fit."""
+    if note is None:
+        return None
+    if not isinstance(note, str):
+        raise UsageError(f"A note is text, not {show(note)} ({type(note).__name__}).")
+    text = storable(note)
+    return text if len(text) <= NOTE_LIMIT else f"{text[: NOTE_LIMIT - 1]}…"
 
 
 def _all(items: Any, kind: type[T], wanted: str) -> tuple[T, ...]:

@@ -84,6 +84,9 @@ class Claims(Protocol):
     async def release(self, claims: Sequence[Claim]) -> list[bool]:
         """Put back what was not run, uncharged."""
 
+    async def report(self, claim: Claim, *, progress: float | None = None, note: str | None = None) -> bool:
+        """Say how far a running job is, from 0 to 1, and in words. None leaves what was said. False: lost."""
+
     async def settle(self, job_id: str, token: int) -> bool:
         """Whether the finish of this claim was accepted: the question after a lost answer."""
 

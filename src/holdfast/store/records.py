@@ -16,6 +16,7 @@ from holdfast.store.states import Held, State
 ARGS_LIMIT = 256 * 1024  # bytes of JSON text kept in the row
 STRIKES_LIMIT = 3  # interruptions while alone after which a suspect is dead
 ABANDONED = 86_400.0  # seconds after which a key whose holder was lost is forgotten
+NOTE_LIMIT = 500  # characters of a running job's note
 ERRORS_KEPT = 20  # errors of the newest attempts kept with a job
 
 
@@ -195,6 +196,8 @@ class JobRecord(msgspec.Struct, frozen=True, kw_only=True):
     causation_id: str | None
     trace: str | None
     generation: int
+    progress: float | None = None  # of the attempt that runs: 0 to 1, as it says itself
+    note: str | None = None
 
 
 class AttemptError(msgspec.Struct, frozen=True):

@@ -327,3 +327,12 @@ async def test_claims_come_in_the_order_of_the_queues_that_are_wanted(store):
     assert [claim.queue for claim in claims] == ["c", "c", "a", "a", "b", "b"]
     ready = [(await the(store, claim.job_id)).priority for claim in claims]
     assert ready == [5, 0] * 3
+
+
+async def test_a_report_does_not_wait_for_who_is_finishing(store, other):
+    await put(store)
+    [claim] = await take(store)
+    async with other.transaction() as tx:
+        await other.claims.finish([Finish(claim, Done())], tx=tx)
+        assert await store.claims.report(claim, progress=0.9)
+    assert not await store.claims.report(claim, progress=1.0)

@@ -145,3 +145,18 @@ SELECT id::text, token, date_part('epoch', lease_until), reason FROM renewed
 UNION ALL
 SELECT j.id::text, j.token, date_part('epoch', j.lease_until), j.reason FROM holdfast.job j
 WHERE j.id = ANY(ARRAY(SELECT id FROM given EXCEPT SELECT id FROM free))"""
+
+
+def report(claim: Claim, *, progress: float | None, note: str | None) -> Procedure[bool]:
+    return bool((yield Statement(_REPORT, (claim.job_id, claim.token, progress, note))))
+
+
+# Not waited for either: whoever has the row's lock is finishing the job, and then nobody asks how far it is.
+_HELD = "j.id = $1::uuid AND CASE WHEN j.lease_until IS NOT NULL THEN j.token = $2::bigint END"
+_REPORT = f"""
+WITH held AS MATERIALIZED (SELECT j.id FROM holdfast.job j WHERE {_HELD}),
+free AS MATERIALIZED (SELECT j.id FROM holdfast.job j WHERE {_HELD} FOR UPDATE SKIP LOCKED),
+told AS (
+    UPDATE holdfast.job j SET progress = coalesce($3::float8, j.progress), note = coalesce($4::text, j.note)
+    WHERE j.id = ANY(ARRAY(SELECT id FROM free)))
+SELECT 1 FROM held"""

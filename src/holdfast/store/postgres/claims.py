@@ -98,6 +98,10 @@ class Claims(Subject):
             lambda part: self._database.atomic(partial(f.put_back, part), urgent=True),
         )
 
+    async def report(self, claim: Claim, *, progress: float | None = None, note: str | None = None) -> bool:
+        make = partial(c.report, claim, progress=progress, note=note)
+        return await self._database.write(make, repeatable=True)
+
     async def settle(self, job_id: str, token: int) -> bool:
         [accepted] = await self._database.read(partial(f.settle, [job_id], [token]))
         return accepted

@@ -187,6 +187,7 @@ parked AS (
     UPDATE holdfast.job j SET state = s.state, lease_until = NULL, slot = NULL,
         reason = s.reason,
         errors = s.errors,
+        progress = NULL, note = NULL,
         has_turn = j.has_turn AND s.state <> 'dead',
         attempt = j.attempt - s.uncharge,
         worker = CASE WHEN s.state <> 'queued' THEN j.worker END,

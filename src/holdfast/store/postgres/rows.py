@@ -32,10 +32,10 @@ _SHARED = """{t}.id::text, {t}.task, {t}.queue, {t}.args, {t}.state, {t}.priorit
 # In the order that `to_record` reads; both have the same columns, so that they can be one answer.
 LIVE = f"""{_SHARED.format(t="j")}, j.held, j.strikes, j.suspect, date_part('epoch', j.lease_until),
     date_part('epoch', j.run_at), date_part('epoch', j.expires_at), date_part('epoch', j.deadline),
-    NULL::float8, NULL::text"""
+    NULL::float8, NULL::text, j.progress, j.note"""
 OVER = f"""{_SHARED.format(t="h")}, NULL::text, 0, false, NULL::float8,
     NULL::float8, NULL::float8, NULL::float8,
-    date_part('epoch', h.finished_at), h.result"""
+    date_part('epoch', h.finished_at), h.result, NULL::float8, NULL::text"""
 
 
 def same_id(given: str, job: str = "j") -> str:
@@ -103,4 +103,6 @@ def to_record(row: Sequence[Any]) -> JobRecord:
         deadline=row[29],
         finished_at=row[30],
         result=row[31],
+        progress=row[32],
+        note=row[33],
     )

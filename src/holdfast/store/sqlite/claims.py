@@ -92,6 +92,12 @@ def renew(db: Db, claims: Sequence[Claim], *, lease: float) -> list[Renewal]:
     return renewed
 
 
+def report(db: Db, held: Claim, *, progress: float | None, note: str | None) -> bool:
+    sql = """UPDATE holdfast_running SET progress = coalesce(?, progress), note = coalesce(?, note)
+        WHERE seq = ? AND token = ?"""
+    return bool(db.run(sql, progress, note, held.row, held.token))
+
+
 def finish_and_claim(
     db: Db, finishes: Sequence[Finish], wants: Mapping[str, int], *, lease: float, worker: str
 ) -> tuple[list[bool], list[Claim]]:
@@ -141,6 +147,9 @@ class Claims(Subject):
 
     async def release(self, claims: Sequence[Claim]) -> list[bool]:
         return await self._file.write(partial(release, claims=claims))
+
+    async def report(self, claim: Claim, *, progress: float | None = None, note: str | None = None) -> bool:
+        return await self._file.write(partial(report, held=claim, progress=progress, note=note))
 
     async def settle(self, job_id: str, token: int) -> bool:
         return await self._file.read(partial(settle, job_id=job_id, token=token))

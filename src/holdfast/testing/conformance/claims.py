@@ -25,6 +25,7 @@ from holdfast.testing.conformance.kit import (
     the,
 )
 from holdfast.testing.conformance.races import RacesConformance
+from holdfast.testing.conformance.reports import ReportConformance
 from holdfast.testing.conformance.suspects import SuspectsConformance
 
 
@@ -242,6 +243,7 @@ class ClaimsConformance(
     RankConformance,
     FinishConformance,
     RenewConformance,
+    ReportConformance,
     RescueConformance,
     FencingConformance,
     SettleConformance,

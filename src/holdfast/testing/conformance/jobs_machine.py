@@ -148,6 +148,17 @@ class JobsMachine(StoreMachine):
             {(r.job_id, r.lease_until, r.cancel) for r in expected},
         )
 
+    @rule(
+        place=st.integers(0, 5),
+        progress=st.sampled_from([None, 0.0, 0.25, 1.0]),
+        words=st.sampled_from([None, "half", ""]),
+    )
+    @precondition(lambda self: self.claims)
+    def report(self, place: int, progress: float | None, words: str | None) -> None:
+        ((mine, model),) = _pick(self.claims, [place])
+        found = self.do(self.store.claims.report(mine, progress=progress, note=words))
+        same(found, self.model.report(model, progress, words))
+
     @rule(places=picks, ends=st.lists(outcomes(), min_size=4, max_size=4))
     @precondition(lambda self: self.claims)
     def finish(self, places: list[int], ends: list[Outcome]) -> None:

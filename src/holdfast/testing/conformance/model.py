@@ -120,6 +120,7 @@ class Jobs:
     def _take(self, row: Row, token: int, lease: float, worker: str, *, alone: bool = False) -> Row:
         row.state, row.token, row.alone, row.worker = State.RUNNING, token, alone, worker
         row.lease_until, row.started_at = self.now + lease, self.now
+        row.progress = row.note = None
         row.attempt += 1
         return row
 
@@ -137,6 +138,14 @@ class Jobs:
                 row.lease_until = self.now + lease
                 renewed.append(Renewal(claim.job_id, claim.token, row.lease_until, row.reason))
         return renewed
+
+    def report(self, claim: Claim, progress: float | None, note: str | None) -> bool:
+        row = self.holds(claim)
+        if row is None:
+            return False
+        row.progress = row.progress if progress is None else progress
+        row.note = row.note if note is None else note
+        return True
 
     def finish(self, finishes: Sequence[tuple[Claim, Outcome]]) -> list[bool]:
         return self._let_go([(claim, partial(self._end, outcome)) for claim, outcome in finishes])

@@ -33,6 +33,8 @@ class Row:
     finished_at: float | None = None
     reason: str | None = None
     result: str | None = None
+    progress: float | None = None
+    note: str | None = None
     errors: list[AttemptError] = field(default_factory=list)
 
     @property
@@ -108,4 +110,6 @@ class Row:
             causation_id=job.causation_id,
             trace=job.trace,
             generation=job.generation,
+            progress=self.progress if self.state is State.RUNNING else None,
+            note=self.note if self.state is State.RUNNING else None,
         )
