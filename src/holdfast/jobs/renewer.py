@@ -123,10 +123,14 @@ class Renewer:
             if self._stuck is not None and self._must_end(run, now):
                 self._stuck(f"job {run.claim.job_id} of task {run.claim.task!r} did not stop: {run.stop}")
         if now - self._pulse > _PULSE_LATE and now - self._warned > 10 * _PULSE_LATE:
-            # Without a task on it the loop is not blocked: the whole process stood still.
-            if (culprit := asyncio.current_task(self._loop)) is not None:
-                self._warned = now
-                note("loop.blocked", task=culprit.get_name(), seconds=round(now - self._pulse, 1))
+            self._warn(now)
+
+    def _warn(self, now: float) -> None:
+        """Name the task that is on the loop. Without one it is not blocked: the whole process stood still."""
+        culprit = asyncio.current_task(self._loop)
+        if culprit is not None:
+            self._warned = now
+            note("loop.blocked", task=culprit.get_name(), seconds=round(now - self._pulse, 1))
 
     def _is_overdue(self, run: Run) -> bool:
         return run.hard_until is not None and not run.over and monotonic() > run.hard_until

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import signal
 import sys
+from collections.abc import Awaitable, Callable
 from pathlib import Path
 
 from holdfast.kernel.clock import monotonic, sleep
@@ -78,7 +79,7 @@ async def tell(folder: Path) -> bool:
             await _kill(shop, "anna")
             await _freeze(shop, "ben")
             await orders
-            await _until(shop, lambda: shop.left(), 0)
+            await _until(shop, shop.left, 0)
         finally:
             board.cancel()
             await _close(shop)
@@ -128,11 +129,11 @@ async def _lines(file: Path) -> int:
     return file.read_text().count("\n") if file.exists() else 0  # noqa: ASYNC240
 
 
-async def _until(shop: Shop, ask: object, wanted: int) -> None:
+async def _until(shop: Shop, ask: Callable[[], Awaitable[int]], wanted: int) -> None:
     """Wait until the answer is at least `wanted`, or exactly none when that is wanted."""
     end = monotonic() + PATIENCE
     while True:
-        found = await ask()  # type: ignore[operator]
+        found = await ask()
         if (found == 0) if wanted == 0 else (found >= wanted):
             return
         if monotonic() > end:
