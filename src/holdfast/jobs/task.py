@@ -69,7 +69,7 @@ class Task(Generic[P, R]):
     """Made by `@hf.task`."""
 
     def __init__(
-        self, function: Callable[P, Any], declaration: Declaration, signature: Signature, sender: Sender
+        self, function: Callable[..., Any], declaration: Declaration, signature: Signature, sender: Sender
     ) -> None:
         functools.update_wrapper(self, function)
         self.function, self.declaration, self.signature, self.sender = (
@@ -85,7 +85,7 @@ class Task(Generic[P, R]):
     def name(self) -> str:
         return self.declaration.name
 
-    def __call__(self, *args: P.args, **kwargs: P.kwargs) -> Any:
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """Run the function here and now: no job, no store."""
         return self.function(*args, **kwargs)
 

@@ -73,11 +73,12 @@ class World(Protocol):
 
 
 _current: ContextVar[World | None] = ContextVar("holdfast_world", default=None)
+_reality: World | None = None
 
 
 def current() -> World:
     """The world this code runs in: the real one, unless a simulation or a test has put another in its place."""
-    return _current.get() or _real()
+    return _current.get() or _reality or _real()
 
 
 @contextmanager
@@ -91,6 +92,8 @@ def inhabit(world: World) -> Generator[World, None, None]:
 
 
 def _real() -> World:
+    global _reality  # noqa: PLW0603  asked for at every turn, and always the same
     from holdfast.kernel.reality import REALITY  # noqa: PLC0415  reality imports the types above
 
+    _reality = REALITY
     return REALITY

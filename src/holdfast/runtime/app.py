@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Coroutine, Mapping
 from contextlib import AbstractAsyncContextManager
 from types import TracebackType
-from typing import Any, ParamSpec, Self, TypeVar, overload
+from typing import Any, Concatenate, ParamSpec, Protocol, Self, TypeVar, overload
 
 from holdfast.fleet.locks import Lock
 from holdfast.jobs.blocking import Portal
 from holdfast.jobs.dead import DeadLetters
 from holdfast.jobs.enqueue import Enqueuer
 from holdfast.jobs.hooks import Hooks, Middleware
+from holdfast.jobs.job import Job
 from holdfast.jobs.registry import OnDead, Registry
 from holdfast.jobs.resources import Factory
 from holdfast.jobs.schedule import Cron, Interval, Missed, Schedule
@@ -26,8 +27,18 @@ from holdfast.store.ports import Store, Tx
 
 P = ParamSpec("P")
 R = TypeVar("R")
-F = TypeVar("F", bound=Callable[..., Any])
 DEFAULT_QUEUES = {"default": 50}
+
+
+class Declare(Protocol):
+    """A decorator that makes a function a task; the job that a first parameter takes is no argument of `enqueue`."""
+
+    @overload
+    def __call__(self, function: Callable[Concatenate[Job, P], Coroutine[Any, Any, R]], /) -> Task[P, R]: ...
+    @overload
+    def __call__(self, function: Callable[P, Coroutine[Any, Any, R]], /) -> Task[P, R]: ...
+    @overload
+    def __call__(self, function: Callable[P, R], /) -> Task[P, R]: ...
 
 
 class Holdfast:
@@ -80,9 +91,13 @@ class Holdfast:
     # --- declaring ---
 
     @overload
-    def task(self, function: Callable[P, Any], /) -> Task[P, Any]: ...
+    def task(self, function: Callable[Concatenate[Job, P], Coroutine[Any, Any, R]], /) -> Task[P, R]: ...
     @overload
-    def task(self, /, **options: Any) -> Callable[[Callable[P, Any]], Task[P, Any]]: ...
+    def task(self, function: Callable[P, Coroutine[Any, Any, R]], /) -> Task[P, R]: ...
+    @overload
+    def task(self, function: Callable[P, R], /) -> Task[P, R]: ...
+    @overload
+    def task(self, /, **options: Any) -> Declare: ...
     def task(self, function: Any = None, /, **options: Any) -> Any:
         """Make a function a task: `@hf.task`, or `@hf.task(queue="mail", retry=Backoff(attempts=8), timeout=30)`.
 
@@ -93,21 +108,17 @@ class Holdfast:
             return lambda function: self.registry.add(function, self._enqueuer, options)
         return self.registry.add(function, self._enqueuer, options)
 
-    def cron(
-        self, expression: str, *, tz: str = "UTC", missed: Missed = "latest", **options: Any
-    ) -> Callable[[Callable[P, Any]], Task[P, Any]]:
+    def cron(self, expression: str, *, tz: str = "UTC", missed: Missed = "latest", **options: Any) -> Declare:
         """Enqueue the task at these times: one job for each nominal time, however many schedulers run."""
-        return self._scheduled(Cron(expression, tz), missed, options)
+        declare: Declare = self._scheduled(Cron(expression, tz), missed, options)
+        return declare
 
-    def every(
-        self, seconds: float, *, missed: Missed = "latest", **options: Any
-    ) -> Callable[[Callable[P, Any]], Task[P, Any]]:
+    def every(self, seconds: float, *, missed: Missed = "latest", **options: Any) -> Declare:
         """Enqueue the task every so many seconds."""
-        return self._scheduled(Interval(seconds), missed, options)
+        declare: Declare = self._scheduled(Interval(seconds), missed, options)
+        return declare
 
-    def _scheduled(
-        self, times: Cron | Interval, missed: Missed, options: dict[str, Any]
-    ) -> Callable[..., Any]:
+    def _scheduled(self, times: Cron | Interval, missed: Missed, options: dict[str, Any]) -> Any:
         def declared(function: Any) -> Task[Any, Any]:
             is_task = isinstance(function, Task) and not options
             task = function if is_task else self.registry.add(function, self._enqueuer, options)
