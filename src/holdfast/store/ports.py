@@ -90,10 +90,10 @@ class Claims(Protocol):
     async def settle(self, job_id: str, token: int) -> bool:
         """Whether the finish of this claim was accepted: the question after a lost answer."""
 
-    async def rescue(self, *, limit: int = 100) -> list[Rescue]:
+    async def rescue(self, *, limit: int = 100, tx: object | None = None) -> list[Rescue]:
         """Put back jobs whose lease has ended; each is charged an interruption and is a suspect from then on."""
 
-    async def rescue_worker(self, worker: str) -> list[Rescue]:
+    async def rescue_worker(self, worker: str, *, tx: object | None = None) -> list[Rescue]:
         """The same, at once, for a worker whose process is known to be dead."""
 
 

@@ -264,8 +264,9 @@ class Rescue(msgspec.Struct, frozen=True):
 
     job_id: str
     worker: str | None
-    state: State  # queued again, or dead after too many strikes
+    state: State  # queued again, dead after too many strikes, or cancelled because it was asked to stop
     interruptions: int
+    task: str
 
 
 class Replayed(msgspec.Struct, frozen=True):

@@ -22,6 +22,7 @@ from holdfast.store.postgres.low_water import LowWater, count_dead
 from holdfast.store.postgres.promotion import CHUNK
 from holdfast.store.postgres.subject import Home, Subject
 from holdfast.store.records import Claim, Finish, Renewal, Rescue
+from holdfast.store.statements import Procedure
 
 _MANY = 1_000  # jobs without keys in one transaction
 
@@ -106,7 +107,9 @@ class Claims(Subject):
         [accepted] = await self._database.read(partial(f.settle, [job_id], [token]))
         return accepted
 
-    async def rescue(self, *, limit: int = 100) -> list[Rescue]:
+    async def rescue(self, *, limit: int = 100, tx: object | None = None) -> list[Rescue]:
+        if tx is not None:
+            return await self._interrupt_in(tx, f.find_ended(limit), None)
         rescued: list[Rescue] = []
         passed_over = 0  # locked: their holders are finishing or renewing them right now
         while len(rescued) < limit:
@@ -118,8 +121,18 @@ class Claims(Subject):
             passed_over += len(found) - len(part)
         return rescued
 
-    async def rescue_worker(self, worker: str) -> list[Rescue]:
+    async def rescue_worker(self, worker: str, *, tx: object | None = None) -> list[Rescue]:
+        if tx is not None:
+            return await self._interrupt_in(tx, f.find_of_worker(worker), worker)
         return await self._interrupt(await self._database.read(partial(f.find_of_worker, worker)), worker)
+
+    async def _interrupt_in(
+        self, tx: object, find: Procedure[list[f.Interrupted]], worker: str | None
+    ) -> list[Rescue]:
+        """All at once: keys that are locked in one transaction are locked in one order."""
+        executor = await self._home.adopt(tx)
+        found = await executor.run(find)
+        return await executor.run(f.interrupt(found, worker=worker)) if found else []
 
     async def _interrupt(self, found: Sequence[f.Interrupted], worker: str | None) -> list[Rescue]:
         rescued: list[Rescue] = []

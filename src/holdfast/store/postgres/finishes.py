@@ -247,7 +247,7 @@ def interrupt(found: Sequence[Interrupted], *, worker: str | None = None) -> Pro
     lost = {row[0]: row for row in rows}
     taken = [(item, lost[item.job_id]) for item in found if item.job_id in lost]
     yield from end([_interrupted(row, item.keys) for item, row in taken])
-    return [Rescue(item.job_id, row[2], _state_after(row), row[4]) for item, row in taken]
+    return [Rescue(item.job_id, row[2], _state_after(row), row[4], row[6]) for item, row in taken]
 
 
 _FENCE_OFF = """
@@ -256,7 +256,7 @@ UPDATE holdfast.job j SET token = (SELECT nextval('holdfast.token')), interrupti
 WHERE j.id = ANY(ARRAY(
     SELECT j.id FROM holdfast.job j WHERE j.id = ANY($1::uuid[]) AND j.state = 'running' AND {who}
     ORDER BY j.id FOR UPDATE {skip}))
-RETURNING j.id::text, j.token, j.worker, j.strikes, j.interruptions, j.reason"""
+RETURNING j.id::text, j.token, j.worker, j.strikes, j.interruptions, j.reason, j.task"""
 # Whoever holds the row's lock is finishing or renewing it right now: it is not lost.
 _FENCE_OFF_ENDED = _FENCE_OFF.format(who="j.lease_until <= holdfast.now()", skip="SKIP LOCKED")
 _FENCE_OFF_WORKER = _FENCE_OFF.format(who="j.worker = $2", skip="")

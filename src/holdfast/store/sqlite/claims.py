@@ -154,11 +154,11 @@ class Claims(Subject):
     async def settle(self, job_id: str, token: int) -> bool:
         return await self._file.read(partial(settle, job_id=job_id, token=token))
 
-    async def rescue(self, *, limit: int = 100) -> list[Rescue]:
-        return await self._file.write(partial(rescue, limit=limit))
+    async def rescue(self, *, limit: int = 100, tx: object | None = None) -> list[Rescue]:
+        return await self._file.write(partial(rescue, limit=limit), tx=tx)
 
-    async def rescue_worker(self, worker: str) -> list[Rescue]:
+    async def rescue_worker(self, worker: str, *, tx: object | None = None) -> list[Rescue]:
         rescued: list[Rescue] = []
-        while part := await self._file.write(partial(rescue_worker, worker=worker)):
+        while part := await self._file.write(partial(rescue_worker, worker=worker), tx=tx):
             rescued += part
         return rescued

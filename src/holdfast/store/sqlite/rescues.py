@@ -49,4 +49,4 @@ def _interrupt_one(db: Db, lost: Claim, worker: str, strikes: int) -> Rescue:
         put_back(db, lost)
         queued = db.value("SELECT 1 FROM holdfast_queued WHERE seq = ?", lost.row)
         state = State.QUEUED if queued else State.CANCELLED
-    return Rescue(lost.job_id, worker, state, lost.interruptions + 1)
+    return Rescue(lost.job_id, worker, state, lost.interruptions + 1, lost.task)

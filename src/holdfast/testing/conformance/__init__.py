@@ -15,7 +15,7 @@ import sys
 
 # pytest shows the values in a failed `assert` only of modules that it knew of before they were imported.
 if (_pytest := sys.modules.get("pytest")) is not None:
-    _subjects = "jobs enqueue cancels claims finishes fencing reports suspects races holds ordering concurrency tenants"
+    _subjects = "jobs enqueue cancels claims finishes fencing reports rescues suspects races holds ordering concurrency tenants"
     _others = "dead queues history leases schedules keys audit transactions wakeups schema kit jobs_machine coordination_machine"
     _pytest.register_assert_rewrite(*(f"{__name__}.{name}" for name in f"{_subjects} {_others}".split()))
 

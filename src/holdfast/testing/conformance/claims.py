@@ -26,6 +26,7 @@ from holdfast.testing.conformance.kit import (
 )
 from holdfast.testing.conformance.races import RacesConformance
 from holdfast.testing.conformance.reports import ReportConformance
+from holdfast.testing.conformance.rescues import RescueInTransactionConformance
 from holdfast.testing.conformance.suspects import SuspectsConformance
 
 
@@ -244,6 +245,7 @@ class ClaimsConformance(
     FinishConformance,
     RenewConformance,
     ReportConformance,
+    RescueInTransactionConformance,
     RescueConformance,
     FencingConformance,
     SettleConformance,

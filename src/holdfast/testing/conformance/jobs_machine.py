@@ -210,10 +210,15 @@ class JobsMachine(StoreMachine):
             self.claim_suspect("w1")
             self.rescue_worker("w1")
 
-    @rule(worker=workers)
-    def rescue_worker(self, worker: str) -> None:
-        found = self.do(self.store.claims.rescue_worker(worker))
-        same(_rescued(found), _rescued(self.model.rescue_worker(worker)))
+    @rule(worker=workers, within=st.booleans())
+    def rescue_worker(self, worker: str, *, within: bool = False) -> None:
+        async def rescue() -> list[Rescue]:
+            if not within:
+                return await self.store.claims.rescue_worker(worker)
+            async with self.store.transaction() as tx:
+                return await self.store.claims.rescue_worker(worker, tx=tx)
+
+        same(_rescued(self.do(rescue())), _rescued(self.model.rescue_worker(worker)))
 
     # What a person decides about the dead.
 

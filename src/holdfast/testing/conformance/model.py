@@ -252,7 +252,7 @@ class Jobs:
                 )
             else:
                 self._back(row)
-            rescued.append(Rescue(row.job.id, worker, row.state, row.interruptions))
+            rescued.append(Rescue(row.job.id, worker, row.state, row.interruptions, row.job.task))
         self._pass_on(lost)
         return rescued
 
