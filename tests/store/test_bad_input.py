@@ -225,6 +225,8 @@ def calls(store):
         yield "actor", lambda v=value: store.leases.steal("n", actor=v, reason="why"), "actor"
         yield "schedule", lambda v=value: store.schedules.tick(v, 5.0, job()), "schedule"
         yield "schedule", lambda v=value: store.schedules.last(v), "schedule"
+        yield "schedule", lambda v=value: store.schedules.reset(v, actor="ada"), "schedule"
+        yield "actor", lambda v=value: store.schedules.reset("s", actor=v), "actor"
         yield "key", lambda v=value: store.keys.begin(SCOPE, v, fingerprint="f", lease=30), "key"
         yield (
             "fingerprint",
@@ -246,6 +248,7 @@ def calls(store):
         yield "wants", lambda v=value: store.claims.claim({"q": v}, lease=30, worker="w"), "'q'"
         yield "limit", lambda v=value: store.jobs.find(limit=v), "limit"
         yield "limit", lambda v=value: store.claims.rescue(limit=v), "limit"
+        yield "limit", lambda v=value: store.leases.find(limit=v), "limit"
         yield "limit", lambda v=value: store.holds.promote(limit=v), "limit"
         yield "window", lambda v=value: store.holds.promote(window=v), "window"
         yield "limit", lambda v=value: store.holds.unhold(Held.GUARD, limit=v), "limit"

@@ -10,7 +10,7 @@ from holdfast.kernel.errors import PayloadError, UsageError
 from holdfast.kernel.show import show
 
 HUNDRED_YEARS = 100 * 365.25 * 86_400.0
-_LONGEST = {"queue": 200, "task": 200}
+_LONGEST = {"queue": 200, "task": 200, "subject": 600}  # a subject says before a name what it names
 _LONGEST_KEY = 500  # 4 bytes a character still fit into an index entry of PostgreSQL
 # Controls break terminals and logs, NUL breaks PostgreSQL, lone surrogates have no UTF-8.
 _SURROGATE = re.compile("[\ud800-\udfff]")

@@ -79,6 +79,7 @@ RULES: dict[str, dict[str, dict[str, Check]]] = {
         "renew": {"lease": c.check_held_lease, "ttl": partial(c.check_lease, "ttl")},
         "release": {"lease": c.check_held_lease},
         "get": {"name": _name("lease")},
+        "find": {"limit": _limit},
         "steal": {"name": _name("lease"), "actor": _name("actor"), "reason": c.check_reason},
         "prune": {"limit": _limit},
     },
@@ -89,6 +90,7 @@ RULES: dict[str, dict[str, dict[str, Check]]] = {
             "job": c.check_job,
         },
         "last": {"schedule": _name("schedule")},
+        "reset": {"schedule": _name("schedule"), "actor": _name("actor")},
     },
     "Keys": {
         "begin": {

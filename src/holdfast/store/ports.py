@@ -170,6 +170,9 @@ class Leases(Protocol):
     async def get(self, name: str) -> Lease | None:
         """Who holds it now."""
 
+    async def find(self, *, limit: int = 100) -> list[Lease]:
+        """Those that are held now, by name."""
+
     async def steal(self, name: str, *, actor: str, reason: str) -> bool:
         """End someone's lease by an operator's word; leaves an audit row."""
 
@@ -185,6 +188,8 @@ class Schedules(Protocol):
         """
 
     async def last(self, schedule: str) -> Tick | None: ...
+    async def reset(self, schedule: str, *, actor: str) -> bool:
+        """Forget the newest tick, such as one of a far future that a wrong clock made; leaves an audit row."""
 
 
 class Keys(Protocol):

@@ -1,10 +1,10 @@
-"""What a person decided about a dead job, as an audit row: the same words on every store."""
+"""What a person decided about a dead job or a schedule, as an audit row: the same words on every store."""
 
 from __future__ import annotations
 
 import msgspec
 
-from holdfast.store.records import AuditEntry
+from holdfast.store.records import AuditEntry, Tick
 
 
 def replayed(
@@ -25,6 +25,13 @@ def discarded(job_id: str, *, actor: str, reason: str) -> AuditEntry:
     before, after = {"state": "dead"}, {"state": "cancelled", "reason": reason}
     return AuditEntry(
         actor=actor, action="dead.discard", subject=job_id, before=_json(before), after=_json(after)
+    )
+
+
+def reset(tick: Tick, *, actor: str) -> AuditEntry:
+    before = {"nominal": tick.nominal, "job_id": tick.job_id, "at": tick.at}
+    return AuditEntry(
+        actor=actor, action="schedule.reset", subject=f"schedule:{tick.schedule}", before=_json(before)
     )
 
 

@@ -51,6 +51,16 @@ SELECT name, owner, token, date_part('epoch', until) FROM holdfast.lease
 WHERE name = $1::text AND until > holdfast.now()"""
 
 
+def find(limit: int) -> Procedure[list[Lease]]:
+    return [Lease(*row) for row in (yield Statement(_FIND, (limit,)))]
+
+
+# In the order of the characters' numbers, whatever the database's language.
+_FIND = """
+SELECT name, owner, token, date_part('epoch', until) FROM holdfast.lease
+WHERE until > holdfast.now() ORDER BY name COLLATE "C" LIMIT $1"""
+
+
 def steal(name: str, *, actor: str, reason: str) -> Procedure[bool]:
     return bool((yield Statement(_STEAL, (name, actor, storable(reason)))))
 
@@ -87,6 +97,9 @@ class Leases(Subject):
 
     async def get(self, name: str) -> Lease | None:
         return await self._database.read(partial(get, name))
+
+    async def find(self, *, limit: int = 100) -> list[Lease]:
+        return await self._database.read(partial(find, limit))
 
     async def steal(self, name: str, *, actor: str, reason: str) -> bool:
         return await self._database.write(partial(steal, name, actor=actor, reason=reason))

@@ -5,8 +5,10 @@ from __future__ import annotations
 from functools import partial
 
 from holdfast.kernel.errors import CommitUnknown
+from holdfast.store import verdicts
 from holdfast.store.bell import news_of
 from holdfast.store.edge import checked
+from holdfast.store.postgres import audit
 from holdfast.store.postgres.connection import still_unknown
 from holdfast.store.postgres.enqueue import enqueue
 from holdfast.store.postgres.subject import Subject
@@ -47,6 +49,18 @@ def last(schedule: str) -> Procedure[Tick | None]:
     return Tick(*rows[0]) if rows else None
 
 
+def reset(schedule: str, *, actor: str) -> Procedure[bool]:
+    rows = yield Statement(_RESET, (schedule,))
+    for row in rows:
+        yield from audit.write(verdicts.reset(Tick(*row), actor=actor))
+    return bool(rows)
+
+
+_RESET = """
+DELETE FROM holdfast.tick WHERE schedule = $1::text
+RETURNING schedule, date_part('epoch', nominal), job_id::text, date_part('epoch', at)"""
+
+
 @checked
 class Schedules(Subject):
     async def tick(self, schedule: str, nominal: float, job: NewJob) -> Enqueued | None:
@@ -64,3 +78,6 @@ class Schedules(Subject):
 
     async def last(self, schedule: str) -> Tick | None:
         return await self._database.read(partial(last, schedule))
+
+    async def reset(self, schedule: str, *, actor: str) -> bool:
+        return await self._database.atomic(partial(reset, schedule, actor=actor))

@@ -42,6 +42,11 @@ def get(db: Db, name: str) -> Lease | None:
     return None if row is None else Lease(*row)
 
 
+def find(db: Db, *, limit: int) -> list[Lease]:
+    sql = "SELECT name, owner, token, until FROM holdfast_lease WHERE until > ? ORDER BY name LIMIT ?"
+    return [Lease(*row) for row in db.rows(sql, db.now, limit)]
+
+
 def steal(db: Db, name: str, *, actor: str, reason: str) -> bool:
     row = db.row("DELETE FROM holdfast_lease WHERE name = ? AND until > ? RETURNING owner", name, db.now)
     if row is None:
@@ -73,6 +78,9 @@ class Leases(Subject):
 
     async def get(self, name: str) -> Lease | None:
         return await self._file.read(partial(get, name=name))
+
+    async def find(self, *, limit: int = 100) -> list[Lease]:
+        return await self._file.read(partial(find, limit=limit))
 
     async def steal(self, name: str, *, actor: str, reason: str) -> bool:
         reason = storable(reason)

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from functools import partial
 
+from holdfast.store import verdicts
 from holdfast.store.bell import news_of
 from holdfast.store.edge import checked
 from holdfast.store.records import Enqueued, NewJob, Tick
+from holdfast.store.sqlite import audit
 from holdfast.store.sqlite.connection import Db
 from holdfast.store.sqlite.jobs import enqueue
 from holdfast.store.sqlite.subject import Subject
@@ -28,6 +30,15 @@ def last(db: Db, schedule: str) -> Tick | None:
     return None if row is None else Tick(*row)
 
 
+def reset(db: Db, schedule: str, *, actor: str) -> bool:
+    tick = last(db, schedule)
+    if tick is None:
+        return False
+    db.run("DELETE FROM holdfast_tick WHERE schedule = ?", schedule)
+    audit.write(db, verdicts.reset(tick, actor=actor))
+    return True
+
+
 @checked
 class Schedules(Subject):
     async def tick(self, schedule: str, nominal: float, job: NewJob) -> Enqueued | None:
@@ -38,3 +49,6 @@ class Schedules(Subject):
 
     async def last(self, schedule: str) -> Tick | None:
         return await self._file.read(partial(last, schedule=schedule))
+
+    async def reset(self, schedule: str, *, actor: str) -> bool:
+        return await self._file.write(partial(reset, schedule=schedule, actor=actor))

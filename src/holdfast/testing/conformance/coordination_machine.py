@@ -46,7 +46,7 @@ class Coordination:
         self.leases: dict[str, Lease] = {}
         self.ticks: dict[str, Tick] = {}
         self.keys: dict[tuple[KeyScope, str], Key] = {}
-        self.stolen = 0
+        self.audited = 0  # rows that steal and reset have left
         self._token = count(1)
 
     def held(self, name: str) -> Lease | None:
@@ -78,7 +78,7 @@ class Coordination:
         if self.held(name) is None:
             return False
         del self.leases[name]
-        self.stolen += 1
+        self.audited += 1
         return True
 
     def tick(self, schedule: str, nominal: float, job: NewJob) -> Enqueued | None:
@@ -86,6 +86,10 @@ class Coordination:
             return None
         self.ticks[schedule] = Tick(schedule, nominal, job.id, self.now)
         return Enqueued(job.id, created=True)
+
+    def reset(self, schedule: str) -> bool:
+        self.audited += schedule in self.ticks
+        return self.ticks.pop(schedule, None) is not None
 
     def prune_leases(self) -> int:
         ended = [name for name in self.leases if self.held(name) is None]
@@ -189,6 +193,10 @@ class CoordinationMachine(StoreMachine):
         self.jobs += expected is not None
         same(self.do(self.store.schedules.tick(schedule, nominal, job)), expected)
 
+    @rule(schedule=names)
+    def reset(self, schedule: str) -> None:
+        same(self.do(self.store.schedules.reset(schedule, actor="ada")), self.model.reset(schedule))
+
     @rule(scope=st.sampled_from(SCOPES), key=names, fingerprint=st.sampled_from(["f", "g"]), lease=times)
     def begin(self, scope: KeyScope, key: str, fingerprint: str, lease: float) -> None:
         found = self.do(self.store.keys.begin(scope, key, fingerprint=fingerprint, lease=lease))
@@ -234,9 +242,11 @@ class CoordinationMachine(StoreMachine):
         for name in ("n1", "n2"):
             same(_bare(self.do(self.store.leases.get(name))), _bare(self.model.held(name)))
             same(self.do(self.store.schedules.last(name)), self.model.ticks.get(name))
+        held = [lease for name in ("n1", "n2") if (lease := self.model.held(name)) is not None]
+        same([_bare(lease) for lease in self.do(self.store.leases.find())], [_bare(lease) for lease in held])
         same(sum(each.number for each in self.do(self.store.jobs.count())), self.jobs)
         rows: list[AuditEntry] = self.do(self.store.audit.find(limit=1000))
-        same(len(rows), self.model.stolen)
+        same(len(rows), self.model.audited)
 
     def _grown(self, token: int) -> None:
         assert token > self.highest, f"token {token} is not above {self.highest}"

@@ -110,3 +110,18 @@ class LeasesConformance(Conformance):
         assert await store.leases.prune() == 1
         assert await store.leases.prune() == 0
         assert await store.leases.get("three") == held
+
+    async def test_find_gives_those_that_are_held_now_by_name(self, store: Store) -> None:
+        assert await store.leases.find() == []
+        await acquire(store, name="gone")
+        await self.advance(store, 30)
+        held = [await acquire(store, owner, name) for owner, name in (("w2", "b"), ("w1", "ä"), ("w1", "B"))]
+        await store.leases.release(await acquire(store, name="released"))
+        assert await store.leases.find() == [held[2], held[0], held[1]]
+        assert await store.leases.find(limit=2) == [held[2], held[0]]
+
+    async def test_a_lease_of_any_name_is_stolen(self, store: Store) -> None:
+        name = "n" * 500
+        await acquire(store, name=name)
+        assert await store.leases.steal(name, actor="ada", reason="why")
+        assert [row.subject for row in await store.audit.find()] == [f"lease:{name}"]

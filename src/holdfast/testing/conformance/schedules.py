@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import msgspec
+
 from holdfast.kernel.errors import TooManyWaiting
 from holdfast.store.ports import Store
 from holdfast.store.records import Enqueued, Tick
@@ -50,3 +52,29 @@ class SchedulesConformance(Conformance):
             await store.schedules.tick("nightly", NOMINAL, job(max_waiting=1))
         assert await store.schedules.last("nightly") is None
         assert await store.schedules.tick("nightly", NOMINAL, job()) is not None
+
+    async def test_a_reset_schedule_ticks_earlier_times_again(self, store: Store) -> None:
+        far = job()
+        await store.schedules.tick("nightly", NOMINAL + 1e9, far)
+        await store.schedules.tick("hourly", NOMINAL, job())
+        at = await store.now()
+        assert await store.schedules.tick("nightly", NOMINAL, job()) is None
+        assert await store.schedules.reset("nightly", actor="ada")
+        assert await store.schedules.last("nightly") is None
+        assert await store.schedules.last("hourly") is not None
+        assert await store.schedules.tick("nightly", NOMINAL, job()) is not None
+        assert await total(store) == 3, "the jobs of the far future stay"
+        (row,) = await store.audit.find(subject="schedule:nightly")
+        assert (row.actor, row.action, row.after) == ("ada", "schedule.reset", None)
+        assert row.before is not None
+        assert msgspec.json.decode(row.before) == {"nominal": NOMINAL + 1e9, "job_id": far.id, "at": at}
+
+    async def test_there_is_nothing_to_reset_before_the_first_tick(self, store: Store) -> None:
+        assert not await store.schedules.reset("nightly", actor="ada")
+        assert await store.audit.find() == []
+
+    async def test_a_schedule_of_any_name_is_reset(self, store: Store) -> None:
+        name = "s" * 500
+        await store.schedules.tick(name, NOMINAL, job())
+        assert await store.schedules.reset(name, actor="ada")
+        assert [row.subject for row in await store.audit.find()] == [f"schedule:{name}"]
