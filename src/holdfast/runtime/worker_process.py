@@ -97,7 +97,14 @@ _TOLD = {
 def tell(name: str, fields: Mapping[str, Any]) -> None:
     """Print the notes that a person should see."""
     if (form := _TOLD.get(name)) is not None:
-        say(form.format_map(fields).partition("\n")[0])
+        say(form.format_map({key: _short(value) for key, value in fields.items()}))
+
+
+def _short(value: Any) -> str:
+    """One line."""
+    if isinstance(value, Mapping):
+        return ", ".join(f"{key}:{each}" for key, each in value.items())
+    return str(value).partition("\n")[0]
 
 
 def say(text: str) -> None:

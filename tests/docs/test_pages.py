@@ -1,0 +1,43 @@
+"""What the pages show works when it is pasted."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+from docs_examples import blocks
+
+
+def environment():
+    """`python` is the one that runs the tests."""
+    return {**os.environ, "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}"}
+
+
+def test_the_first_example_of_the_readme(tmp_path):
+    [program, *_] = blocks("README.md", "python")
+    [commands, *_] = blocks("README.md", "sh")
+    (tmp_path / "shop.py").write_text(program)
+    done = subprocess.run(
+        ["bash", "-c", commands],
+        cwd=tmp_path,
+        env=environment(),
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+    assert "order 1: attempt 1 begins" in done.stdout, done.stderr
+    assert "order 1: attempt 2 begins" in done.stdout, done.stderr
+    assert done.stdout.rstrip().endswith("parcels: [(1,)]"), done.stdout
+    assert "was lost with worker" in done.stderr
+
+
+def test_the_page_on_jobs(tmp_path):
+    (tmp_path / "page.py").write_text("\n".join(blocks("docs/jobs.md", "python")))
+    done = subprocess.run(
+        [sys.executable, "page.py"], cwd=tmp_path, capture_output=True, text=True, timeout=60, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    assert done.stdout == "hello ada\n"
