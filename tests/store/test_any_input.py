@@ -29,7 +29,18 @@ CLAIMING = {"lease": 30, "worker": "w"}
 VERBS = {
     "jobs.enqueue": ([[NewJob(id=ID, task="t")]], {"again": False}),
     "jobs.get": ([ID], {}),
-    "jobs.find": ([], {"state": None, "queue": None, "task": None, "held": None, "limit": 10}),
+    "jobs.find": (
+        [],
+        {
+            "state": None,
+            "queue": None,
+            "task": None,
+            "held": None,
+            "tenant": None,
+            "before": None,
+            "limit": 10,
+        },
+    ),
     "jobs.cancel": ([ID, "why"], {}),
     "claims.claim": ([{"other": 1}], CLAIMING),
     "claims.claim_suspect": ([["other"]], CLAIMING),

@@ -185,6 +185,12 @@ def calls(store):
     yield "reason", lambda: store.dead.discard([new_id()], actor="ada", reason=5), "reason"
     for value in [{}, 5, b"{}", "é" * 200_000, f'"{SURROGATE}"', '"\0"']:
         yield "args", lambda v=value: store.dead.replay([new_id()], actor="ada", args=v), "args"
+    yield from (
+        (f"before {value!r:.20}", lambda v=value: store.jobs.find(before=v), "id")
+        for value in IDS
+        if value is not None
+    )
+    yield from (("tenant", lambda v=value: store.jobs.find(tenant=v), "tenant") for value in KEYS)
     yield "reason", lambda: store.jobs.cancel(new_id(), 5), "reason"
     yield "no NewJob", lambda: store.jobs.enqueue([{"task": "t"}]), "NewJob"
     yield "no Finish", lambda: store.claims.finish([CLAIM]), "Finish"

@@ -34,6 +34,7 @@ __all__ = [
     "check_held",
     "check_held_lease",
     "check_id",
+    "check_id_if_given",
     "check_ids",
     "check_if_given",
     "check_job",
@@ -125,6 +126,11 @@ def check_ids(job_ids: Any) -> tuple[str, ...]:
     for job_id in copied:
         check_id(job_id)
     return copied
+
+
+def check_id_if_given(job_id: Any) -> None:
+    if job_id is not None:
+        check_id(job_id)
 
 
 def check_args(args: Any) -> None:

@@ -26,6 +26,8 @@ RULES: dict[str, dict[str, dict[str, Check]]] = {
             "queue": _if_given("queue"),
             "task": _if_given("task"),
             "held": c.check_held,
+            "tenant": _if_given("tenant"),
+            "before": c.check_id_if_given,
             "limit": _limit,
         },
         "cancel": {"job_id": c.check_id, "reason": c.check_reason},

@@ -52,9 +52,11 @@ class Jobs(Protocol):
         queue: str | None = None,
         task: str | None = None,
         held: Held | None = None,
+        tenant: str | None = None,
+        before: str | None = None,
         limit: int = 100,
     ) -> list[JobRecord]:
-        """Newest first."""
+        """Newest first. `before` is the id of a job, such as the last of one page: only older ones are the next."""
 
     async def count(self) -> list[Count]:
         """How many live jobs there are, by queue, state and reason."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import partial
 
 from holdfast.kernel.errors import CommitUnknown
@@ -35,28 +35,32 @@ UNION ALL SELECT {OVER} FROM holdfast.history h WHERE h.id = $1::uuid"""
 
 
 def find(
-    *, state: State | None, queue: str | None, task: str | None, held: Held | None, limit: int
+    *, state: State | None, held: Held | None, before: str | None, limit: int, **wanted: str | None
 ) -> Procedure[list[JobRecord]]:
     """Newest first: ids are minted in the order of time, and have an index."""
     found: list[JobRecord] = []
-    wanted = [("state", state), ("queue", queue), ("task", task)]
+    wanted = {"state": state, **wanted}
     if state not in OVER_STATES:
-        rows = yield _find(f"SELECT {LIVE} FROM holdfast.job j", "j", [*wanted, ("held", held)], limit)
+        rows = yield _find(f"SELECT {LIVE} FROM holdfast.job j", "j", {"held": held, **wanted}, before, limit)
         found += map(to_record, rows)
     if held is None and (state is None or state in OVER_STATES):
-        rows = yield _find(f"SELECT {OVER} FROM holdfast.history h", "h", wanted, limit)
+        rows = yield _find(f"SELECT {OVER} FROM holdfast.history h", "h", wanted, before, limit)
         found += map(to_record, rows)
-    found.sort(key=lambda record: (record.enqueued_at, record.id), reverse=True)
+    found.sort(key=lambda record: record.id, reverse=True)
     return found[:limit]
 
 
-def _find(select: str, table: str, wanted: Sequence[tuple[str, str | None]], limit: int) -> Statement:
-    given = [(column, str(value)) for column, value in wanted if value is not None]
-    tests = [f"{table}.{column} = ${place}::text" for place, (column, _) in enumerate(given, 2)]
+def _find(
+    select: str, table: str, wanted: Mapping[str, str | None], before: str | None, limit: int
+) -> Statement:
+    given = {column: str(value) for column, value in wanted.items() if value is not None}
+    tests = [f"{table}.{column} = ${place}::text" for place, column in enumerate(given, 2)]
+    params = (limit, *given.values())
+    if before is not None:
+        params = (*params, before)
+        tests.append(f"{table}.id < ${len(params)}::uuid")
     where = f"WHERE {' AND '.join(tests)}" if tests else ""
-    return Statement(
-        f"{select} {where} ORDER BY {table}.id DESC LIMIT $1", (limit, *(value for _, value in given))
-    )
+    return Statement(f"{select} {where} ORDER BY {table}.id DESC LIMIT $1", params)
 
 
 def count() -> Procedure[list[Count]]:
@@ -139,10 +143,21 @@ class Jobs(Subject):
         queue: str | None = None,
         task: str | None = None,
         held: Held | None = None,
+        tenant: str | None = None,
+        before: str | None = None,
         limit: int = 100,
     ) -> list[JobRecord]:
         return await self._database.read(
-            partial(find, state=state, queue=queue, task=task, held=held, limit=limit)
+            partial(
+                find,
+                state=state,
+                held=held,
+                before=before,
+                limit=limit,
+                queue=queue,
+                task=task,
+                tenant=tenant,
+            )
         )
 
     async def count(self) -> list[Count]:

@@ -137,14 +137,18 @@ def get(db: Db, job_id: str) -> JobRecord | None:
     return None if row is None else to_record(row)
 
 
-def find(
-    db: Db, *, state: State | None, queue: str | None, task: str | None, held: Held | None, limit: int
-) -> list[JobRecord]:
-    wanted = [("state", state), ("queue", queue), ("task", task), ("held", held)]
-    given = [(column, str(value)) for column, value in wanted if value is not None]
-    where = " AND ".join(f"{column} = ?" for column, _ in given) or "true"
-    sql = f"SELECT * FROM ({RECORD} ORDER BY j.seq DESC) WHERE {where} LIMIT ?"
-    return [to_record(row) for row in db.rows(sql, *(value for _, value in given), limit)]
+def find(db: Db, *, before: str | None, limit: int, **wanted: str | None) -> list[JobRecord]:
+    given = {column: str(value) for column, value in wanted.items() if value is not None}
+    where = " AND ".join(f"{column} = :{column}" for column in given) or "true"
+    older = "" if before is None else f"WHERE j.seq < {_PLACE}"
+    sql = f"SELECT * FROM ({RECORD} {older} ORDER BY j.seq DESC) WHERE {where} LIMIT :limit"
+    rows = db.connection.execute(sql, {**given, "before": before, "limit": limit}).fetchall()
+    return [to_record(row) for row in rows]
+
+
+# Of one that is gone: that of the last with a smaller id, since ids are minted in the order of time.
+_PLACE = """coalesce((SELECT seq FROM holdfast_job WHERE id = :before),
+    (SELECT seq + 1 FROM holdfast_job WHERE id < :before ORDER BY id DESC LIMIT 1))"""
 
 
 def count(db: Db) -> list[Count]:
@@ -217,10 +221,21 @@ class Jobs(Subject):
         queue: str | None = None,
         task: str | None = None,
         held: Held | None = None,
+        tenant: str | None = None,
+        before: str | None = None,
         limit: int = 100,
     ) -> list[JobRecord]:
         return await self._file.read(
-            partial(find, state=state, queue=queue, task=task, held=held, limit=limit)
+            partial(
+                find,
+                state=state,
+                queue=queue,
+                task=task,
+                held=held,
+                tenant=tenant,
+                before=before,
+                limit=limit,
+            )
         )
 
     async def count(self) -> list[Count]:

@@ -50,6 +50,51 @@ class JobsConformance(EnqueueConformance, UniqueConformance, MaxWaitingConforman
         found = [record.id for record in await store.jobs.find(limit=3)]
         assert found == made[:0:-1]
 
+    async def test_find_selects_by_tenant(self, store: Store) -> None:
+        done = await put(store, tenant="acme")
+        await store.holds.promote()
+        await end(store, await take_one(store))
+        await self.advance(store, 1)
+        mine = await put(store, tenant="acme")
+        await put(store, tenant="other")
+        await put(store)
+        assert [record.id for record in await store.jobs.find(tenant="acme")] == [mine, done]
+        assert [record.id for record in await store.jobs.find(tenant="acme", held=Held.ARRIVED)] == [mine]
+        assert await store.jobs.find(tenant="nobody") == []
+
+    async def test_find_goes_on_before_a_job(self, store: Store) -> None:
+        """Page after page, live jobs and those that are over, each once."""
+        made = []
+        for number in range(7):
+            made.append(await put(store, queue="done" if number % 2 else "default"))
+            if number % 2:
+                await end(store, await take_one(store, "done"))
+            await self.advance(store, 1)
+        pages, before = list[list[str]](), None
+        while found := await store.jobs.find(before=before, limit=3):
+            pages.append([record.id for record in found])
+            before = pages[-1][-1]
+        assert pages == [made[6:3:-1], made[3:0:-1], made[:1]]
+        assert [record.id for record in await store.jobs.find(before=made[4], queue="default")] == [
+            made[2],
+            made[0],
+        ]
+
+    async def test_find_goes_on_before_a_job_that_is_gone(self, store: Store) -> None:
+        made = []
+        for _ in range(3):
+            made.append(await put(store))
+            await self.advance(store, 1)
+        first, gone, last = made
+        await store.jobs.cancel(gone, "why")
+        await self.advance(store, 4 * 86_400)
+        await store.history.prune(keep=86_400)
+        assert await store.jobs.get(gone) is None
+        assert [record.id for record in await store.jobs.find(before=gone)] == [first]
+        assert {record.id for record in await store.jobs.find(before=new_id())} == {first, last}
+        assert await store.jobs.find(before=first) == []
+        assert await store.jobs.find(before="00000000-0000-7000-8000-000000000000") == []
+
     async def test_find_gives_the_newest_first_also_of_what_is_over(self, store: Store) -> None:
         made = []
         for _ in range(4):
