@@ -13,6 +13,7 @@ sys.path.insert(0, str(Path(__file__).parent))  # `import servers` works in ever
 from databases import Databases
 from servers import shared_postgres
 
+from holdfast import Holdfast
 from tools.postgres import system_binaries, wheel_binaries
 
 
@@ -72,3 +73,16 @@ async def empty_postgres_url(databases):
     url = await databases.create(migrated=False)
     yield url
     await databases.give_back(url)
+
+
+@pytest.fixture(params=["sqlite", "postgres"])
+def url(request, tmp_path):
+    if request.param == "sqlite":
+        return f"sqlite:///{tmp_path / 'jobs.db'}"
+    return request.getfixturevalue("postgres_url")
+
+
+@pytest.fixture
+async def hf(url):
+    async with Holdfast(url) as opened:
+        yield opened

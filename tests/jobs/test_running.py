@@ -161,12 +161,12 @@ async def test_a_running_job_is_cancelled(hf):
         started.set()
         await asyncio.sleep(60)
 
-    async with hf.worker(lease=1.0):
+    async with hf.worker():  # far sooner than at a third of its lease of 30 s
         handle = await long.enqueue()
         await started.wait()
         assert await handle.cancel("not needed") is State.RUNNING
         with pytest.raises(JobCancelled, match="not needed"):
-            await handle.result(10)
+            await handle.result(5)
 
 
 async def test_progress_is_seen_from_outside(hf):

@@ -17,6 +17,7 @@ from holdfast.store.ports import Store
 Runs = Mapping[tuple[str, int], Run]
 _MARGIN = 1 / 6  # of the lease: a run that could not be renewed is stopped this long before its end
 _LOOKS = 0.25  # seconds between looks at what is overdue
+_NUDGES = 1.0  # seconds between two early looks for jobs that are asked to stop
 _PULSE_LATE = 1.0  # seconds without a turn of the worker's loop that are worth a warning
 
 
@@ -31,6 +32,8 @@ class Renewer:
         self._beside: Beside | None = None
         self._bell: asyncio.Event | None = None
         self._stopping = False
+        self._due = 0.0
+        self._renewed = 0.0
         self._pulse = monotonic()
         self._warned = 0.0
 
@@ -42,6 +45,10 @@ class Renewer:
             self._beside, self._stopping = None, True
             beside.post(self._wake)
             await beside.ended()
+
+    def nudge(self) -> None:
+        """Someone may have asked a job to stop: look now, not at a third of the lease."""
+        self._due = min(self._due, self._renewed + _NUDGES)
 
     def _wake(self) -> None:
         if self._bell is not None:
@@ -72,17 +79,17 @@ class Renewer:
                 return
 
     async def _turns(self, store: Store) -> None:
-        due = monotonic() + self._lease / 3
+        self._due = monotonic() + self._lease / 3
         while not self._stopping:
             await self._nap(min(_LOOKS, self._lease / 12))
             self._look()
-            if monotonic() >= due:
+            if monotonic() >= self._due:
                 try:
                     await self._renew(store)
-                    due = monotonic() + jittered(self._lease / 3, 0.1)
+                    self._due = monotonic() + jittered(self._lease / 3, 0.1)
                 except HoldfastError as error:
                     note("renewer.failed", error=repr(error))
-                    due = monotonic() + jittered(self._lease / 30)
+                    self._due = monotonic() + jittered(self._lease / 30)
 
     async def _nap(self, seconds: float) -> None:
         assert self._bell is not None
@@ -93,7 +100,7 @@ class Renewer:
             return
 
     async def _renew(self, store: Store) -> None:
-        began = monotonic()
+        began = self._renewed = monotonic()
         runs = [run for run in list(self._runs.values()) if not self._is_overdue(run)]
         if runs:
             kept = {

@@ -77,6 +77,7 @@ class WorkerService:
             name=self.name, lease=self._lease, poll=self._poll,
         )  # fmt: skip
         renewer = Renewer(self._store, worker.runs, lease=self._lease, stuck=self._stuck)
+        worker.on_hint = renewer.nudge
         deaths = Deaths(self._store, self._registry, self._run_sync)
         upkeep = Upkeep(
             self._store, deaths, owner=self.name, window=max(self._slots.values(), default=1), keep=self._keep

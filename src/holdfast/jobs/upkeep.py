@@ -11,6 +11,7 @@ from holdfast.kernel.errors import HoldfastError
 from holdfast.kernel.randomness import jittered
 from holdfast.kernel.spawn import spawn
 from holdfast.kernel.telemetry import note
+from holdfast.store.bell import ARRIVED
 from holdfast.store.ports import Store
 from holdfast.store.records import Lease
 
@@ -26,6 +27,9 @@ class Duty:
 
     def __init__(self, name: str, every: float, act: Callable[[], Awaitable[bool]]) -> None:
         self.name, self._every, self._act = name, every, act
+        self._due = 0.0
+
+    def hurry(self) -> None:
         self._due = 0.0
 
     async def perform(self) -> None:
@@ -46,8 +50,9 @@ class Upkeep:
         self._store, self._deaths, self._owner, self._window, self._keep = store, deaths, owner, window, keep
         self._task: asyncio.Task[None] | None = None
         self._trouble: str | None = None
+        self._promotion = Duty("promote", _PAUSE, self._promote)
         self._duties = [
-            Duty("promote", _PAUSE, self._promote),
+            self._promotion,
             Duty("rescue", 1.0, self._rescue),
             Duty("expire", 1.0, self._expire),
             Duty("repair", 60.0, self._repair),
@@ -92,7 +97,8 @@ class Upkeep:
                 if monotonic() - renewed > TTL / 3:
                     held = await self._store.leases.renew(held, ttl=TTL)
                     renewed = monotonic()
-                await sleep(jittered(_PAUSE))
+                if await self._store.wakeups.wait((ARRIVED,), jittered(_PAUSE)):
+                    self._promotion.hurry()
         finally:
             if held is not None:
                 await asyncio.shield(spawn(self._give_up(held), name="upkeep-release"))

@@ -18,6 +18,7 @@ from holdfast.kernel.names import check_int, check_name
 from holdfast.kernel.randomness import jittered
 from holdfast.kernel.spawn import spawn, start
 from holdfast.kernel.telemetry import note
+from holdfast.store.bell import STOP
 from holdfast.store.ports import Store
 from holdfast.store.records import Claim, Finish
 from holdfast.store.states import Held
@@ -63,6 +64,7 @@ class Worker:
         self.finished = 0  # runs that ended here
         self._allowance: int | None = None  # runs that this worker still takes
         self._leave: Callable[[], None] | None = None
+        self.on_hint: Callable[[], None] | None = None  # something happened somewhere
         self.on_idle: Callable[[], None] | None = None  # when a look has found nothing and nothing is held
 
     # --- life ---
@@ -303,10 +305,12 @@ class Worker:
 
     async def _listen(self) -> None:
         """Hints from whoever enqueues; without any, a look now and then: polling is the truth."""
-        queues = list(self._slots)
+        news = [*self._slots, STOP]
         while True:
             try:
-                await self._store.wakeups.wait(queues, jittered(self._poll))
+                hinted = await self._store.wakeups.wait(news, jittered(self._poll))
+                if hinted and self.on_hint is not None and any(run.began for run in self.runs.values()):
+                    self.on_hint()
             except HoldfastError as error:
                 note("worker.no_wakeups", error=repr(error))
                 await sleep(jittered(self._poll))

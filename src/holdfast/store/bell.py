@@ -8,6 +8,8 @@ from holdfast.kernel.clock import now, timeout
 from holdfast.kernel.spawn import Reply, deliver
 from holdfast.store.records import Enqueued, NewJob
 
+ARRIVED = "!arrived"  # no queue: a job with keys waits for promote
+STOP = "!stop"  # no queue: someone asks a running job to stop
 EVERYONE = "*"  # news for whoever waits, whatever the queue
 _MOST = 1_000  # names kept for who waits later; more of them are news for everyone
 
@@ -69,7 +71,13 @@ def names_of(queues: object) -> set[str]:
 
 def news_of(jobs: Sequence[NewJob], answers: Sequence[Enqueued]) -> set[str]:
     """The queues in which one of these jobs can be taken, or looked at by promote, from now on."""
-    return {job.queue for job, answer in zip(jobs, answers, strict=True) if answer.created and _is_soon(job)}
+    news: set[str] = set()
+    for job, answer in zip(jobs, answers, strict=True):
+        if answer.created and _is_soon(job):
+            news.add(job.queue)
+            if job.keyed:
+                news.add(ARRIVED)
+    return news
 
 
 def _is_soon(job: NewJob) -> bool:

@@ -7,7 +7,7 @@ from functools import partial
 
 from holdfast.kernel.errors import CommitUnknown
 from holdfast.store.batching import Batcher
-from holdfast.store.bell import news_of
+from holdfast.store.bell import STOP, news_of
 from holdfast.store.edge import checked
 from holdfast.store.postgres.connection import AlreadyStored, still_unknown
 from holdfast.store.postgres.enqueue import PLAIN, enqueue, is_batchable, is_plain, is_single, plain_columns
@@ -164,4 +164,7 @@ class Jobs(Subject):
         return await self._database.read(count)
 
     async def cancel(self, job_id: str, reason: str) -> State | None:
-        return await self._database.atomic(partial(cancel, job_id, reason), repeatable=True)
+        state = await self._database.atomic(partial(cancel, job_id, reason), repeatable=True)
+        if state is State.RUNNING:
+            self._home.hint((STOP,))
+        return state

@@ -7,7 +7,7 @@ from functools import partial
 
 from holdfast.kernel.errors import CommitUnknown, NotOpen, StoreError, TooManyWaiting
 from holdfast.kernel.show import storable
-from holdfast.store.bell import news_of
+from holdfast.store.bell import STOP, news_of
 from holdfast.store.edge import checked
 from holdfast.store.records import Count, Enqueued, JobRecord, NewJob
 from holdfast.store.sqlite.connection import Db
@@ -173,6 +173,7 @@ def cancel(db: Db, job_id: str, reason: str) -> State | None:
             pass_on(db, [end_queued(db, seq, reason)])
         case State.RUNNING:
             db.run("UPDATE holdfast_running SET stop = ? WHERE seq = ?", reason, seq)
+            db.draw("rank")  # that is what other processes watch for news
             return State.RUNNING
         case State.DEAD | State.UNKNOWN:
             pass_on(db, [end_parked(db, seq, reason)])
@@ -242,4 +243,7 @@ class Jobs(Subject):
         return await self._file.read(count)
 
     async def cancel(self, job_id: str, reason: str) -> State | None:
-        return await self._file.write(partial(cancel, job_id=job_id, reason=storable(reason)))
+        state = await self._file.write(partial(cancel, job_id=job_id, reason=storable(reason)))
+        if state is State.RUNNING:
+            self._file.hint((STOP,))
+        return state

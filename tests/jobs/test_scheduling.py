@@ -1,0 +1,148 @@
+"""Schedules: one job for each nominal time, and the policy for times that were missed."""
+
+from __future__ import annotations
+
+import asyncio
+from datetime import UTC, datetime, timedelta
+
+import pytest
+from waiting import until
+
+from holdfast import Holdfast
+from holdfast.jobs.schedule import Cron, Interval
+from holdfast.jobs.scheduler import Scheduler
+from holdfast.kernel.world import inhabit
+from holdfast.testing.clock import ManualClock
+
+START = datetime.fromtimestamp(ManualClock().now(), UTC)
+
+
+@pytest.fixture
+def clock():
+    with inhabit(ManualClock()) as clock:
+        yield clock
+
+
+@pytest.fixture
+async def shop(clock, tmp_path):
+    async with Holdfast(f"sqlite:///{tmp_path / 'x.db'}") as hf:
+        yield hf
+
+
+def scheduler(hf):
+    return Scheduler(hf.store, hf._enqueuer, hf.registry.schedules)
+
+
+async def nominals(hf, task):
+    found = await hf.store.jobs.find(task=task.name, limit=2000)
+    return sorted(record.args for record in found)
+
+
+async def test_a_new_schedule_begins_now(shop, clock):
+    @shop.every(60)
+    async def tick(nominal: datetime) -> None: ...
+
+    mine = scheduler(shop)
+    await mine.turn()
+    assert await nominals(shop, tick) == []
+    clock.advance(61)
+    await mine.turn()
+    await mine.turn()
+    assert len(await nominals(shop, tick)) == 1
+
+
+@pytest.mark.parametrize(("missed", "jobs"), [("latest", 1), ("all", 10), ("skip", 1)])
+async def test_missed_times(shop, clock, missed, jobs):
+    @shop.every(60, missed=missed)
+    async def tick(nominal: datetime) -> None: ...
+
+    await scheduler(shop).turn()
+    clock.advance(60)
+    await scheduler(shop).turn()  # nobody's memory: a second start
+    mine = scheduler(shop)
+    await mine.turn()
+    clock.advance(60)
+    await mine.turn()
+    assert len(await nominals(shop, tick)) == 1
+    clock.advance(600)
+    await scheduler(shop).turn()
+    assert len(await nominals(shop, tick)) == 1 + jobs
+
+
+async def test_what_is_long_past_is_skipped(shop, clock):
+    @shop.cron("0 3 * * *", missed="skip")
+    async def nightly() -> None: ...
+
+    mine = scheduler(shop)
+    await mine.turn()
+    clock.advance(86_400)
+    await mine.turn()
+    before = len(await nominals(shop, nightly))
+    clock.advance(3 * 86_400)
+    await scheduler(shop).turn()
+    assert len(await nominals(shop, nightly)) == before
+
+
+async def test_a_year_of_minutes_is_caught_up_at_once(shop, clock):
+    @shop.cron("* * * * *")
+    async def minutely(nominal: datetime) -> None: ...
+
+    mine = scheduler(shop)
+    await mine.turn()
+    clock.advance(60)
+    await mine.turn()
+    clock.advance(366 * 86_400)
+    began = asyncio.get_running_loop().time()
+    await scheduler(shop).turn()
+    assert asyncio.get_running_loop().time() - began < 1
+    assert len(await nominals(shop, minutely)) == 2
+
+
+async def test_many_schedulers_enqueue_one_job(url):
+    apps = []
+    for _ in range(4):
+        hf = await Holdfast(url).__aenter__()
+
+        @hf.every(1, name="tick")
+        async def tick(nominal: datetime) -> None: ...
+
+        apps.append(hf)
+    schedulers = [scheduler(hf) for hf in apps]
+    for mine in schedulers:
+        await mine.turn()
+
+    async def fired():
+        await asyncio.gather(*(mine.turn() for mine in schedulers))
+        return len(await nominals(apps[0], tick)) >= 2
+
+    await until(fired)
+    times = await nominals(apps[0], tick)
+    assert len(set(times)) == len(times)
+    for hf in apps:
+        await hf.__aexit__(None, None, None)
+
+
+async def test_a_worker_is_a_scheduler(hf):
+    fired = []
+
+    @hf.every(1)
+    async def tick() -> None:
+        fired.append(1)
+
+    async with hf.worker():
+        await until(lambda: len(fired) >= 2)
+
+
+def test_the_next_ten():
+    cron = Cron("30 2 * * *", "Europe/Zurich")
+    begin = datetime(2026, 3, 28, tzinfo=UTC)
+    found = list(cron.between(begin, begin + timedelta(days=3)))
+    assert [moment.isoformat() for moment in found] == [
+        "2026-03-28T01:30:00+00:00",
+        "2026-03-29T01:00:00+00:00",  # 02:30 is skipped that night: once, at the gap's end
+        "2026-03-30T00:30:00+00:00",
+    ]
+    assert [moment.timestamp() for moment in Interval(30).between(begin, begin + timedelta(minutes=1))] == [
+        begin.timestamp() + 30,
+        begin.timestamp() + 60,
+    ]
