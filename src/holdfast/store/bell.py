@@ -32,6 +32,10 @@ class Bell:
             woken = [reply for reply, wanted in tuple(self._waiting.items()) if _concerns(queues, wanted)]
             deliver([(reply, None) for reply in woken])
 
+    @property
+    def is_awaited(self) -> bool:
+        return bool(self._waiting)
+
     async def wait(self, queues: Collection[str], seconds: float) -> bool:
         """True as soon as there is news for one of these queues; False after so many seconds."""
         wanted, reply = frozenset(queues), Reply[None]()

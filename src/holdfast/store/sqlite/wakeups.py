@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable, Collection, Iterable
+from contextlib import suppress
 
 import apsw
 
 from holdfast.kernel.clock import timeout as time_limit
 from holdfast.kernel.errors import StoreError
+from holdfast.kernel.spawn import spawn
 from holdfast.store.bell import EVERYONE, Bell, names_of
 from holdfast.store.edge import checked
 from holdfast.store.sqlite.connection import Db
 
 EVERY = 0.005  # seconds between two looks at the file
+_LINGER = 20  # looks after the last who waited: most will wait again
 
 
 @checked
@@ -21,6 +25,7 @@ class Wakeups:
         self._check = check  # raises when the store is not open in this process
         self._bell = Bell()
         self._watch = Watch(opened)
+        self._watching: asyncio.Task[None] | None = None
 
     def hint(self, queues: Iterable[str]) -> None:
         self.tell(names_of(queues))
@@ -32,22 +37,33 @@ class Wakeups:
 
     async def wait(self, queues: Collection[str], timeout: float) -> bool:  # noqa: ASYNC109  its end is an answer
         self._check()
-        try:
-            async with time_limit(timeout):
-                self._look()
-                while not await self._bell.wait(queues, EVERY):
-                    self._look()
-        except TimeoutError:
+        self._look()
+        if self._watching is None or self._watching.done():
+            self._watching = spawn(self._watch_file(), name="wakeups:watch")
+        if not await self._bell.wait(queues, timeout):
             return False
         self._look()  # what was stored up to now is seen by the claim that follows
         self._bell.take(queues)
         return True
+
+    async def _watch_file(self) -> None:
+        """One look serves all who wait; it ends when nobody has waited for a while."""
+        idle, never = 0, asyncio.Event()
+        while idle < _LINGER:
+            with suppress(TimeoutError):
+                async with time_limit(EVERY):  # by the loop's clock, whatever time a test makes it
+                    await never.wait()
+            self._look()
+            idle = 0 if self._bell.is_awaited else idle + 1
 
     def _look(self) -> None:
         if self._watch.has_news():
             self._bell.ring((EVERYONE,))
 
     def stop(self) -> None:
+        if self._watching is not None:
+            self._watching.cancel()
+            self._watching = None
         self._watch.close()
         self._bell.ring((EVERYONE,))
 

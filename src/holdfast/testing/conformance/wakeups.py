@@ -129,6 +129,7 @@ class WakeupsConformance(Conformance):
         await put(store)
         await put(store)
         await listen(store, "default")
+        await silence(store, "default")
         claim = await take_one(store)
         await store.claims.renew([claim], lease=30)
         await end(store, claim)
