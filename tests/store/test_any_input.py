@@ -79,6 +79,7 @@ VERBS = {
     "keys.prune": ([], {"limit": 5}),
     "audit.write": ([AuditEntry(actor="a", action="b", subject="c")], {}),
     "audit.find": ([], {"subject": "c", "limit": 5}),
+    "diagnosis.examine": ([], {"processes": 2}),
 }
 
 

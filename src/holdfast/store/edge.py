@@ -113,6 +113,7 @@ RULES: dict[str, dict[str, dict[str, Check]]] = {
         "write": {"entry": c.check_entry},
         "find": {"subject": _if_given("subject"), "limit": _limit},
     },
+    "Diagnosis": {"examine": {"processes": partial(c.check_limit, kind="processes")}},
 }
 
 

@@ -6,6 +6,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
 from typing import Any, Protocol
 
+from holdfast.store.findings import Finding
 from holdfast.store.records import (
     AuditEntry,
     Claim,
@@ -213,6 +214,11 @@ class Audit(Protocol):
         """Newest first."""
 
 
+class Diagnosis(Protocol):
+    async def examine(self, *, processes: int = 1) -> tuple[Finding, ...]:
+        """Look for whatever could break a promise, for so many worker processes. Changes nothing; needs no open store."""
+
+
 class Store(Protocol):
     """Everything that is kept. `open` checks that the database can keep the promises."""
 
@@ -238,6 +244,8 @@ class Store(Protocol):
     def keys(self) -> Keys: ...
     @property
     def audit(self) -> Audit: ...
+    @property
+    def diagnosis(self) -> Diagnosis: ...
 
     async def open(self) -> None: ...
     async def close(self) -> None: ...

@@ -15,6 +15,7 @@ from holdfast.store.postgres.audit import Audit
 from holdfast.store.postgres.claims import Claims
 from holdfast.store.postgres.connection import Database, connect
 from holdfast.store.postgres.dead import Dead
+from holdfast.store.postgres.diagnosis import OLDEST_SERVER, Diagnosis
 from holdfast.store.postgres.failures import FAILURES, translate
 from holdfast.store.postgres.history import History
 from holdfast.store.postgres.holds import Holds
@@ -29,7 +30,6 @@ from holdfast.store.postgres.wakeups import Wakeups
 from holdfast.store.statements import Procedure, Statement
 
 T = TypeVar("T")
-OLDEST_SERVER = 140_000
 
 
 class PostgresStore:
@@ -50,6 +50,7 @@ class PostgresStore:
         self.schedules = Schedules(self)
         self.keys = Keys(self)
         self.audit = Audit(self)
+        self.diagnosis = Diagnosis(self.database.target)
 
     async def open(self) -> None:
         """Check that the server can keep the promises, and that its tables fit. Missing ones are `migrate`'s business."""

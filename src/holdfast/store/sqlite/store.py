@@ -15,6 +15,7 @@ from holdfast.store.sqlite.audit import Audit
 from holdfast.store.sqlite.claims import Claims
 from holdfast.store.sqlite.connection import Db
 from holdfast.store.sqlite.dead import Dead
+from holdfast.store.sqlite.diagnosis import Diagnosis
 from holdfast.store.sqlite.history import History
 from holdfast.store.sqlite.holds import Holds
 from holdfast.store.sqlite.jobs import Jobs
@@ -51,6 +52,7 @@ class SqliteStore:
         self.schedules = Schedules(self)
         self.keys = Keys(self)
         self.audit = Audit(self)
+        self.diagnosis = Diagnosis(self.path)
 
     async def open(self) -> None:
         """Check that this file can keep the promises, and bring its tables up to date."""
