@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from holdfast.jobs.registry import Registry
+from holdfast.jobs.signature import SECRETS_FIELD, unmasked
 from holdfast.kernel.clock import sleep
 from holdfast.kernel.codec import encode
 from holdfast.kernel.errors import UsageError
@@ -47,18 +48,24 @@ class DeadLetters:
         return answers
 
     async def replay_edited(self, job_id: str, arguments: Mapping[str, Any], *, actor: str) -> Replayed:
-        """Queue it again with other arguments, checked against its task when this program has it."""
+        """Queue it again with other arguments, checked against its task when this program has it.
+
+        A secret given as it is shown, `***`, stays what it was.
+        """
         record = await self._store.jobs.get(job_id)
         if record is None or record.state is not State.DEAD:
             raise UsageError(
                 f"Job {job_id} is not dead: {'there is none' if record is None else record.state}."
             )
-        task = self._registry.get(record.task)
-        text = encode(dict(arguments), limit=ARGS_LIMIT, where="arguments") if task is None else task.signature.encode(
-            task.signature.bind((), arguments)
-        )  # fmt: skip
+        text = self._encoded(record, unmasked(arguments, record.args))
         [answer] = await self._store.dead.replay([job_id], actor=actor, args=text)
         return answer
+
+    def _encoded(self, record: JobRecord, arguments: dict[str, Any]) -> str:
+        if (task := self._registry.get(record.task)) is None:
+            return encode(arguments, limit=ARGS_LIMIT, where="arguments")
+        arguments.pop(SECRETS_FIELD, None)  # the task says which are secret now
+        return task.signature.encode(task.signature.bind((), arguments))
 
     async def discard(self, job_ids: Sequence[str], *, actor: str, reason: str) -> list[bool]:
         """Cancel them for good."""

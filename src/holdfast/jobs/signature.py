@@ -23,6 +23,7 @@ class _Mark:
 _SECRET = _Mark()
 # `password: Secret[str]`: stored, and masked in every listing and error.
 Secret = Annotated[T, _SECRET]
+MASK = "***"
 SECRETS_FIELD = "$secret"  # in stored arguments: which of them are masked, told to readers who have no task
 _VARIADIC = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
 
@@ -122,7 +123,15 @@ def masked(text: str) -> dict[str, Any] | str:
     if not isinstance(found, dict):
         return "not an object"
     hidden = found.pop(SECRETS_FIELD, ())
-    return {name: "***" if name in hidden else value for name, value in found.items()}
+    return {name: MASK if name in hidden else value for name, value in found.items()}
+
+
+def unmasked(arguments: Mapping[str, Any], stored: str) -> dict[str, Any]:
+    """Edited arguments to store: a secret that is still masked is the stored one, and what was secret stays so."""
+    found = msgspec.json.decode(stored)
+    hidden = found.get(SECRETS_FIELD, ())
+    kept = {name: found[name] for name in hidden if arguments.get(name) == MASK}
+    return {**arguments, **kept, **({SECRETS_FIELD: hidden} if hidden else {})}
 
 
 def secret_values(text: str) -> list[str]:
