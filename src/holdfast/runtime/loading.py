@@ -1,40 +1,63 @@
-"""Find the user's Holdfast object by `module:name`."""
+"""Find the user's Holdfast object by `module:name`, and say plainly what is wrong when it is not there."""
 
 from __future__ import annotations
 
 import importlib
 import os
 import sys
+import traceback
+from types import ModuleType
+from typing import Any, NoReturn
 
 from holdfast.kernel.errors import UsageError
+from holdfast.kernel.show import show
 from holdfast.runtime.app import Holdfast
 
+_FORM = "Write the module and the name in it, such as shop.tasks:hf."
 
-def load_app(spec: str) -> Holdfast:
-    """Import the module, with the current folder in its path, and take the object from it."""
-    module_name, _, name = spec.partition(":")
-    if not module_name or not name:
-        raise UsageError(
-            f"{spec!r} does not name a Holdfast object. Write module:name, such as shop.tasks:hf."
-        )
-    if (folder := os.getcwd()) not in sys.path:  # noqa: PTH109  a path as text is what sys.path has
-        sys.path.insert(0, folder)
-    try:
-        module = importlib.import_module(module_name)
-    except ModuleNotFoundError as error:
-        if error.name is not None and not f"{module_name}.".startswith(f"{error.name}."):
-            raise
-        raise UsageError(
-            f"There is no module {module_name!r} in {folder} or in the installed packages. "
-            "Run this in the folder that has it."
-        ) from error
-    found = module
-    for part in name.split("."):
+
+def load_app(name: str) -> Holdfast:
+    """The Holdfast object of a program, imported with the current folder in reach."""
+    module_name, colon, path = name.partition(":")
+    if not colon or not path or not all(part.isidentifier() for part in f"{module_name}.{path}".split(".")):
+        raise UsageError(f"{show(name)} names no Holdfast. {_FORM}")
+    found: Any = _import(module_name)
+    for part in path.split("."):
         if not hasattr(found, part):
-            raise UsageError(
-                f"The module {module_name!r} has no {name!r}. Name the variable that holds Holdfast()."
-            )
+            _refuse(name, f"There is no {path!r} in the module {module_name}.", _import(module_name))
         found = getattr(found, part)
     if not isinstance(found, Holdfast):
-        raise UsageError(f"{spec!r} is of the type {type(found).__name__}, not a Holdfast object.")
+        _refuse(name, f"{name} is of the type {type(found).__name__}, not a Holdfast.", _import(module_name))
     return found
+
+
+def _refuse(name: str, why: str, module: ModuleType) -> NoReturn:
+    module_name = name.partition(":")[0]
+    there = [f"{module_name}:{each}" for each, value in vars(module).items() if isinstance(value, Holdfast)]
+    raise UsageError(f"{why} {'There is: ' + ', '.join(there) + '.' if there else _FORM}")
+
+
+def _import(name: str) -> ModuleType:
+    if (here := os.getcwd()) not in sys.path:  # noqa: PTH109  sys.path holds texts
+        sys.path.insert(0, here)
+    try:
+        return importlib.import_module(name)
+    except ModuleNotFoundError as error:
+        if error.name is None or not f"{name}.".startswith(f"{error.name}."):
+            raise UsageError(_failed(name, error)) from error
+        raise UsageError(
+            f"There is no module {error.name!r} in {here} or where Python looks. Change to the program's folder, or install it."
+        ) from error
+    except (Exception, SystemExit) as error:
+        raise UsageError(_failed(name, error)) from error
+
+
+def _failed(name: str, error: BaseException) -> str:
+    """Where the user's code failed: the last line of theirs says more than the whole stack."""
+    frames = [
+        frame for frame in traceback.extract_tb(error.__traceback__) if "importlib" not in frame.filename
+    ]
+    place = f", in {frames[-1].filename} line {frames[-1].lineno}" if len(frames) > 1 else ""
+    if isinstance(error, SyntaxError):
+        place = f", in {error.filename} line {error.lineno}"
+    return f"The module {name} cannot be imported: {type(error).__name__}: {error}{place}. Mend that first."

@@ -1,0 +1,57 @@
+"""The command line: `holdfast`, and `python -m holdfast`. One module for each group of commands."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Sequence
+
+from holdfast.kernel.errors import HoldfastError, UsageError
+from holdfast.runtime import cli_worker as worker
+from holdfast.runtime.cli import dead, doctor, health, jobs, locks, migrate, queues, schedules
+from holdfast.runtime.cli.parser import Parser
+
+__all__ = ["main"]
+
+GROUPS = (worker, jobs, dead, queues, schedules, locks, migrate, health, doctor)
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run one command; returns the exit code."""
+    _print_anything()
+    try:
+        options = parser().parse_args(arguments)
+        code: int = options.run(options)
+        sys.stdout.flush()
+    except SystemExit as exit_:  # argparse has said why
+        return exit_.code if isinstance(exit_.code, int) else 2
+    except UsageError as error:
+        return _failed(error, 2)
+    except HoldfastError as error:
+        return _failed(error, 3)
+    except KeyboardInterrupt:
+        return _failed("stopped.", 130)
+    except BrokenPipeError:  # whoever read has enough, such as `head`
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 0
+    return code
+
+
+def parser() -> Parser:
+    whole = Parser(prog="holdfast", description="Work that must not be lost and must not be done twice.")
+    commands = whole.add_subparsers(title="commands", metavar="COMMAND", required=True)
+    for group in GROUPS:
+        group.add(commands)
+    return whole
+
+
+def _failed(why: object, code: int) -> int:
+    print(f"holdfast: {why}", file=sys.stderr)
+    return code
+
+
+def _print_anything() -> None:
+    """A terminal that knows few characters gets escapes instead of an error."""
+    for stream in (sys.stdout, sys.stderr):
+        if (reconfigure := getattr(stream, "reconfigure", None)) is not None:
+            reconfigure(errors="backslashreplace")

@@ -1,0 +1,69 @@
+"""What every command shares: it is given the program, opened, and who asks."""
+
+from __future__ import annotations
+
+import asyncio
+import getpass
+import socket
+from argparse import Namespace
+from collections.abc import Awaitable, Callable
+from functools import partial
+from pathlib import Path
+
+from holdfast.kernel.errors import StoreUnavailable
+from holdfast.runtime.app import Holdfast
+from holdfast.runtime.cli import program
+from holdfast.runtime.cli.parser import Commands, Parser
+
+DONE, NOT_AS_WISHED = 0, 1
+Act = Callable[[Holdfast, Namespace], Awaitable[int]]
+Check = Callable[[Namespace], None]
+
+
+def add_command(commands: Commands, name: str, act: Act, *, about: str, check: Check | None = None) -> Parser:
+    """A command that needs the store open; `check` refuses wrong use before that."""
+    parser = commands.add_parser(name, help=about, description=f"{about[0].upper()}{about[1:]}.")
+    parser.set_defaults(run=partial(on_store, act, check))
+    return parser
+
+
+def add_group(
+    commands: Commands, name: str, *, about: str, act: Act | None = None, check: Check | None = None
+) -> tuple[Parser, Commands]:
+    """Commands under one name; `act` is what the name alone does."""
+    parser = commands.add_parser(name, help=about, description=f"{about[0].upper()}{about[1:]}.")
+    if act is not None:
+        parser.set_defaults(run=partial(on_store, act, check))
+    return parser, parser.add_subparsers(title="commands", metavar="COMMAND", required=act is None)
+
+
+def on_store(act: Act, check: Check | None, options: Namespace) -> int:
+    if check is not None:
+        check(options)
+    hf = program.find(options)
+    refuse_missing_file(hf)
+    return asyncio.run(_opened(hf, act, options))
+
+
+async def _opened(hf: Holdfast, act: Act, options: Namespace) -> int:
+    async with hf:
+        return await act(hf, options)
+
+
+def refuse_missing_file(hf: Holdfast) -> None:
+    """Opening a SQLite store makes its file: whoever only looks has most likely mistyped its name."""
+    if hf.location.kind == "sqlite" and not Path(hf.location.address).exists():
+        raise StoreUnavailable(
+            f"There is no SQLite file {hf.location.address!r}. Name another with --url, or make it: holdfast migrate."
+        )
+
+
+def actor(options: Namespace) -> str:
+    """Who asks, for the audit rows."""
+    if options.actor:
+        return str(options.actor)
+    try:
+        login = getpass.getuser()
+    except (OSError, KeyError, ImportError):  # a container's user may have no name
+        login = "unknown"
+    return f"{login}@{socket.gethostname()}"

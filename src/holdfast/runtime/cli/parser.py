@@ -1,0 +1,100 @@
+"""The parser of all commands: options may stand before or after the command, and wrong use is one line and exit code 2."""
+
+from __future__ import annotations
+
+import argparse
+import os
+from typing import Any, NoReturn, Protocol, TypeVar
+
+from holdfast.kernel.errors import UsageError
+from holdfast.kernel.show import show
+from holdfast.runtime.cli import environment
+from holdfast.store.records import check_id
+
+A = TypeVar("A", bound=argparse.Action)
+CODES = (
+    "Exit codes: 0 done, 1 not as wished (nothing found, a check failed), 2 wrong use, 3 the store could not do it, "
+    "130 stopped by Ctrl-C."
+)
+
+
+class Parser(argparse.ArgumentParser):
+    """One for the program, and one for each command below it."""
+
+    def __init__(self, **settings: Any) -> None:
+        super().__init__(**{"allow_abbrev": False, "epilog": CODES, **settings})
+        self._add_common()
+
+    def _add_common(self) -> None:
+        """Below the top they have no default, so that what was given before the command is kept."""
+        below: dict[str, Any] = {"default": argparse.SUPPRESS} if " " in self.prog else {}
+        self.add_argument(
+            "--app", metavar="MODULE:NAME", help="the program's Holdfast, such as shop.tasks:hf", **below
+        )
+        self.add_argument(
+            "--url",
+            help="the database, when no program is named; else DATABASE_URL, else sqlite:///holdfast.db",
+            **below,
+        )
+        self.add_argument(
+            "--actor", help="who does it, for the audit rows; else the login name @ the host", **below
+        )
+        self.add_argument("--json", action="store_true", help="print one JSON document for programs", **below)
+
+    def _add_action(self, action: A) -> A:
+        environment.bind(action, self.prog, os.environ)
+        return super()._add_action(action)
+
+    def error(self, message: str) -> NoReturn:
+        self.exit(2, f"{self.prog}: {message.rstrip('.')}. `{self.prog} --help` says more.\n")
+
+
+class Commands(Protocol):
+    """Where a module adds its commands."""
+
+    def add_parser(self, name: str, **settings: Any) -> Parser: ...
+
+
+# --- kinds of values ---
+
+
+def count(text: str) -> int:
+    """A whole number from 1 on."""
+    number = int(text) if text.strip().isdecimal() else 0
+    if not 1 <= number <= 1_000_000:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a whole number from 1 to 1000000")
+    return number
+
+
+def rate(text: str) -> float:
+    """So many a second."""
+    try:
+        number = float(text)
+    except ValueError:
+        number = 0.0
+    if not 0.001 <= number <= 1_000_000:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a number a second from 0.001 to 1000000")
+    return number
+
+
+def seconds(text: str) -> float:
+    """A duration."""
+    try:
+        number = float(text)
+    except ValueError:
+        number = 0.0
+    if not 0.001 <= number <= 86_400:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a number of seconds from 0.001 to 86400")
+    return number
+
+
+def job_id(text: str) -> str:
+    """As it was printed; capital letters and spaces around it come from elsewhere."""
+    wanted = text.strip().lower()
+    try:
+        check_id(wanted)
+    except UsageError:
+        raise argparse.ArgumentTypeError(
+            f"{show(text)} is not a job's id: those have 36 characters, as `holdfast jobs list` shows them"
+        ) from None
+    return wanted

@@ -1,0 +1,144 @@
+"""Jobs and audit rows as they are shown: secrets hidden, times as people read them, or as seconds for programs."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from typing import Any
+
+import msgspec
+
+from holdfast.jobs.signature import masked
+from holdfast.runtime.cli.output import show_fields, show_table
+from holdfast.runtime.cli.table import Column
+from holdfast.runtime.cli.times import ago, local, told
+from holdfast.store.records import AuditEntry, JobRecord
+
+_ONLY_WHOLE = ("result", "errors")  # may be large; a listing has the last error instead
+JOBS = (
+    Column("id", whole=True),
+    Column("task"),
+    Column("queue"),
+    Column("state"),
+    Column("attempt", right=True),
+    Column("enqueued"),
+    Column("why"),
+)
+
+
+# --- for programs ---
+
+
+def as_listed(record: JobRecord) -> dict[str, Any]:
+    """The stable keys of a job in a listing."""
+    found = {name: value for name, value in as_whole(record).items() if name not in _ONLY_WHOLE}
+    return {**found, "last_error": last_error(record)}
+
+
+def as_whole(record: JobRecord) -> dict[str, Any]:
+    found = msgspec.structs.asdict(record)
+    found["args"] = masked(record.args)
+    found["result"] = None if record.result is None else _read(record.result)
+    found["errors"] = [msgspec.structs.asdict(error) for error in record.errors]
+    return found
+
+
+def as_audited(entry: AuditEntry) -> dict[str, Any]:
+    found = msgspec.structs.asdict(entry)
+    return {**found, "before": _side(entry.before), "after": _side(entry.after)}
+
+
+def _side(text: str | None) -> Any:
+    """What was before, or after; edited arguments in it are masked like any others."""
+    found = None if text is None else _read(text)
+    if isinstance(found, dict) and isinstance(found.get("args"), str):
+        found["args"] = masked(found["args"])
+    return found
+
+
+def _read(text: str) -> Any:
+    """JSON where it is JSON; some audit rows have plain words."""
+    try:
+        return json.loads(text)
+    except ValueError:
+        return text
+
+
+# --- for people ---
+
+
+def as_row(record: JobRecord, now: float) -> list[object]:
+    enqueued = f"{local(record.enqueued_at)} ({ago(record.enqueued_at, now)})"
+    return [record.id, record.task, record.queue, record.state, record.attempt, enqueued, _why(record, now)]
+
+
+def _why(record: JobRecord, now: float) -> str | None:
+    if record.held is not None:
+        due = f", {ago(record.run_at, now)}" if record.run_at is not None else ""
+        return f"held: {record.held}{due}"
+    return record.reason or last_error(record)
+
+
+def last_error(record: JobRecord) -> str | None:
+    return record.errors[-1].error if record.errors else None
+
+
+def show_job(record: JobRecord, audit: Sequence[AuditEntry], now: float) -> None:
+    show_fields(_identity(record, now) + _life(record, now) + _keys(record))
+    for error in record.errors:
+        show_fields([(f"error {error.attempt}", f"{told(error.at, now)}\n{error.error}")])
+    if audit:
+        show_audit(audit, now)
+
+
+def _identity(record: JobRecord, now: float) -> list[tuple[str, object]]:
+    return [
+        ("id", record.id),
+        ("task", record.task),
+        ("queue", record.queue),
+        ("state", f"{record.state}, held: {record.held}" if record.held else record.state),
+        ("reason", record.reason),
+        ("arguments", json.dumps(masked(record.args), ensure_ascii=False)),
+        ("result", record.result),
+        ("enqueued", told(record.enqueued_at, now)),
+        ("due", told(record.run_at, now)),
+        ("started", told(record.started_at, now)),
+        ("finished", told(record.finished_at, now)),
+    ]
+
+
+def _life(record: JobRecord, now: float) -> list[tuple[str, object]]:
+    return [
+        ("attempt", record.attempt),
+        ("interruptions", record.interruptions or None),
+        ("strikes", record.strikes or None),
+        ("suspect", "yes: it is run alone" if record.suspect else None),
+        ("worker", record.worker),
+        ("token", record.token),
+        ("lease until", told(record.lease_until, now)),
+        ("expires", told(record.expires_at, now)),
+        ("deadline", told(record.deadline, now)),
+        ("generation", record.generation or None),
+    ]
+
+
+def _keys(record: JobRecord) -> list[tuple[str, object]]:
+    names = ("unique", "ordered", "concurrency", "tenant", "guard", "correlation_id", "causation_id", "trace")
+    return [
+        ("priority", record.priority or None),
+        *((name.replace("_id", ""), getattr(record, name)) for name in names),
+    ]
+
+
+def show_audit(entries: Sequence[AuditEntry], now: float) -> None:
+    columns = [Column("at"), Column("actor"), Column("action"), Column("before"), Column("after")]
+    rows = [
+        [told(each.at, now), each.actor, each.action, _text(each.before), _text(each.after)]
+        for each in entries
+    ]
+    show_table(columns, rows, nothing="")
+
+
+def _text(side: str | None) -> str | None:
+    found = _side(side)
+    return found if found is None or isinstance(found, str) else json.dumps(found, ensure_ascii=False)

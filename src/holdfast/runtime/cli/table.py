@@ -1,0 +1,81 @@
+"""A table for people: as wide as its cells, and no wider than the terminal; long cells are shortened with `…`."""
+
+from __future__ import annotations
+
+import unicodedata
+from collections.abc import Sequence
+
+import msgspec
+
+_GAP = "  "
+_LEAST = 6  # characters that a shortened cell keeps
+_CONTROLS = {code: f"\\x{code:02x}" for code in (*range(0x20), *range(0x7F, 0xA0))}
+_CONTROLS |= {ord("\n"): " ", ord("\t"): " ", ord("\r"): " ", 0x2028: " ", 0x2029: " "}
+
+
+class Column(msgspec.Struct, frozen=True):
+    title: str
+    right: bool = False  # numbers
+    whole: bool = False  # never shortened: an id that cannot be copied is of no use
+
+
+def table(columns: Sequence[Column], rows: Sequence[Sequence[object]], width: int | None) -> list[str]:
+    """The lines. Without a width (not a terminal) every cell is whole."""
+    cells = [[column.title.upper() for column in columns]]
+    cells += [["-" if value is None else clean(str(value)) for value in row] for row in rows]
+    widths = [max(breadth(row[place]) for row in cells) for place in range(len(columns))]
+    if width is not None:
+        widths = fitted(columns, widths, width)
+    return [_line(columns, row, widths) for row in cells]
+
+
+def fitted(columns: Sequence[Column], widths: Sequence[int], width: int) -> list[int]:
+    """The widest column that may be shortened gives first, until all fit or none can give more."""
+    found = list(widths)
+    while sum(found) + len(_GAP) * (len(found) - 1) > width:
+        givers = [at for at, each in enumerate(columns) if not each.whole and found[at] > _LEAST]
+        if not givers:
+            break
+        found[max(givers, key=lambda at: found[at])] -= 1
+    return found
+
+
+def _line(columns: Sequence[Column], row: Sequence[str], widths: Sequence[int]) -> str:
+    cells = [
+        _cell(text, size, right=each.right) for each, text, size in zip(columns, row, widths, strict=True)
+    ]
+    return _GAP.join(cells).rstrip()
+
+
+def _cell(text: str, size: int, *, right: bool) -> str:
+    short = shortened(text, size)
+    space = " " * (size - breadth(short))
+    return space + short if right else short + space
+
+
+def shortened(text: str, size: int) -> str:
+    """At most `size` places on the screen."""
+    if breadth(text) <= size:
+        return text
+    kept, used = "", 1
+    for letter in text:
+        used += breadth(letter)
+        if used > size:
+            break
+        kept += letter
+    return f"{kept}…"
+
+
+def breadth(text: str) -> int:
+    """Places on the screen: wide letters take two, combining ones none."""
+    if text.isascii():
+        return len(text)
+    return sum(
+        0 if unicodedata.combining(letter) else 2 if unicodedata.east_asian_width(letter) in "WF" else 1
+        for letter in text
+    )
+
+
+def clean(text: str) -> str:
+    """On one line, and unable to command the terminal: an error's text may hold anything."""
+    return text.translate(_CONTROLS)

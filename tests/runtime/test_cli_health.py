@@ -1,0 +1,99 @@
+"""`holdfast doctor` and `health`: what a supervisor and a person in a hurry ask."""
+
+import asyncio
+
+from cli_kit import Kept, put, put_running
+
+from holdfast.kernel.clock import sleep
+from holdfast.runtime.cli import health
+
+
+def test_doctor_is_one_line_for_each_check(shop, on_store):
+    on_store(put, 2)
+    shop("queues", "pause", "mail")
+    code = shop("doctor")
+    lines = shop.out.splitlines()
+    assert {line.split()[0] for line in lines[1:]} <= {"OK", "WARN", "BAD"}
+    assert code == int(any(line.startswith("BAD") for line in lines))
+    [paused] = [line for line in lines if line.startswith("WARN  paused")]
+    assert paused.endswith("holdfast queues resume mail.")
+    document = shop.json("doctor", "-p", "2")
+    assert {"check", "level", "found", "todo"} == set(document["checks"][0])
+    assert document["worst"] in ("warn", "bad")  # the servers of tests are not durable
+    assert "***" not in shop.out
+
+
+def test_doctor_fails_when_nobody_rescues(line, tmp_path):
+    assert line("migrate") == 0
+    assert line("doctor") == 0
+
+    async def lose():
+        async with Kept("sqlite:///holdfast.db") as store:
+            await put_running(store)
+            async with store.transaction() as tx:
+                await tx.execute("UPDATE holdfast_running SET lease_until = lease_until - 100")
+
+    asyncio.run(lose())
+    assert line("doctor") == 1
+    assert "BAD   leases" in line.out
+    assert line.json("doctor")["worst"] == "bad"
+
+
+def test_doctor_without_a_database(line, tmp_path):
+    assert line("doctor") == 1
+    assert "There is no file 'holdfast.db'" in line.out
+    assert not list(tmp_path.iterdir())
+
+
+def test_probes(shop):
+    for probe in ("--live", "--startup", "--ready"):
+        assert shop("health", probe) == 0
+        assert shop.out == f"{probe[2:]}: well.\n"
+    assert shop.json("health")["probe"] == "ready"
+
+
+def test_a_probe_fails_without_its_database(line, empty_postgres_url):
+    nobody = "postgresql://localhost:1/none?patience=0"
+    assert line("health", "--live", "--url", nobody) == 0
+    for probe in ("--startup", "--ready"):
+        assert line("health", probe, "--url", nobody) == 1
+        assert "cannot be reached" in line.err
+    assert line("health", "--url", "sqlite:///none.db") == 1
+    document = line.json("health", "--startup", "--url", empty_postgres_url)
+    assert (document["well"], "holdfast migrate" in document["trouble"]) == (False, True)
+
+
+def test_a_database_that_takes_no_writes_is_not_ready(line, postgres_url):
+    name = postgres_url.rpartition("/")[2]
+
+    async def say(sql):
+        async with Kept(postgres_url) as store, store.transaction() as tx:
+            await tx.execute("SET LOCAL transaction_read_only = off" if "RESET" in sql else "SELECT 1")
+            await tx.execute(sql)
+
+    asyncio.run(say(f"ALTER DATABASE {name} SET default_transaction_read_only = on"))
+    try:
+        assert line("health", "--startup", "--url", postgres_url) == 0
+        assert line("health", "--ready", "--url", postgres_url) == 1
+        assert "accepts no writes" in line.err
+    finally:
+        import asyncpg
+
+        async def reset():
+            connection = await asyncpg.connect(
+                postgres_url, server_settings={"default_transaction_read_only": "off"}
+            )
+            await connection.execute(f"ALTER DATABASE {name} RESET default_transaction_read_only")
+            await connection.close()
+
+        asyncio.run(reset())
+
+
+def test_a_probe_does_not_wait_for_ever(line, monkeypatch):
+    async def stuck(hf, *, writing):
+        await sleep(3600)
+
+    assert line("migrate") == 0
+    monkeypatch.setattr(health, "_look", stuck)
+    assert line("health", "--timeout", "0.01") == 1
+    assert "did not answer within 0.01 s" in line.err

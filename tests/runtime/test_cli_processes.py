@@ -1,0 +1,53 @@
+"""The main paths of the command line as a person walks them: real processes, on both stores."""
+
+import json
+
+import pytest
+from cli_kit import PROGRAM, put, put_dead, run_process, write_program
+
+
+@pytest.fixture
+def run(kept, tmp_path):
+    write_program(tmp_path)
+
+    def act(*arguments, **more):
+        environment = {"HOLDFAST_URL": kept, "HOLDFAST_APP": "shop:hf"} | more
+        return run_process(*arguments, folder=tmp_path, environment=environment)
+
+    return act
+
+
+def test_a_dead_job_is_found_looked_at_and_replayed(run, on_store):
+    dead = on_store(put_dead, 2)
+    listed = json.loads(run("dead", "list", "--json").stdout)
+    assert {job["id"] for job in listed["jobs"]} == set(dead)
+    assert "ValueError: no such user" in run("dead", "show", dead[0]).stdout
+    assert run("dead", "replay", "--all").stdout == "2 of 2 jobs are queued again.\n"
+    again = run("dead", "replay", dead[0])
+    assert (again.returncode, again.stdout) == (1, "")
+    [entry] = json.loads(run("jobs", "show", dead[0], "--json").stdout)["audit"]
+    assert "@" in entry["actor"]
+
+
+def test_a_queue_is_paused_and_its_jobs_cancelled(run, on_store):
+    [job] = on_store(put)
+    assert run("queues", "pause", "mail").returncode == 0
+    assert run("jobs", "cancel", job).returncode == 0
+    table = run("queues").stdout
+    assert table.splitlines()[0].split()[0] == "QUEUE"
+    assert run("doctor").stdout.count("\n") > 8
+    assert run("health").returncode == 0
+
+
+def test_listings_print_in_any_encoding_and_width(run, on_store):
+    on_store(put, task="täglich.senden")
+    answer = run("jobs", "list", PYTHONIOENCODING="ascii", COLUMNS="20")
+    assert answer.returncode == 0
+    assert "t\\xe4glich.senden" in answer.stdout
+
+
+def test_a_program_without_a_database_of_its_own_uses_the_environments(run, kept, tmp_path):
+    write_program(tmp_path, PROGRAM.replace("Holdfast()", 'Holdfast("sqlite:///own.db")'), "own")
+    answer = run("jobs", "list", "--app", "own:hf")
+    assert answer.returncode == 3
+    assert "own.db" in answer.stderr
