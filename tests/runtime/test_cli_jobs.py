@@ -145,7 +145,7 @@ def test_replay_all_with_filters_the_oldest_first(shop, on_store):
     mail = on_store(put_dead, 3)
     [other] = on_store(put_dead, task="other", queue="other")
     assert shop("dead", "replay", "--all", "--queue", "mail", "--rate", "1000") == 0
-    assert shop.out == "3 of 3 jobs are queued again.\n"
+    assert shop.out == "Queued again: 3 of 3.\n"
     assert on_store(state, other) == "dead"
     assert [job["id"] for job in shop.json("dead", "replay", "--all", "--task", "other")["jobs"]] == [other]
 

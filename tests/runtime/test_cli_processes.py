@@ -22,7 +22,7 @@ def test_a_dead_job_is_found_looked_at_and_replayed(run, on_store):
     listed = json.loads(run("dead", "list", "--json").stdout)
     assert {job["id"] for job in listed["jobs"]} == set(dead)
     assert "ValueError: no such user" in run("dead", "show", dead[0]).stdout
-    assert run("dead", "replay", "--all").stdout == "2 of 2 jobs are queued again.\n"
+    assert run("dead", "replay", "--all").stdout == "Queued again: 2 of 2.\n"
     again = run("dead", "replay", dead[0])
     assert (again.returncode, again.stdout) == (1, "")
     [entry] = json.loads(run("jobs", "show", dead[0], "--json").stdout)["audit"]
@@ -51,3 +51,32 @@ def test_a_program_without_a_database_of_its_own_uses_the_environments(run, kept
     answer = run("jobs", "list", "--app", "own:hf")
     assert answer.returncode == 3
     assert "own.db" in answer.stderr
+
+
+def test_ctrl_c_says_how_far_it_came(kept, on_store, tmp_path):
+    """On a terminal, as a person sees it: a bar while it works, and the truth when it is stopped."""
+    import os
+    import pty
+    import signal
+    import subprocess
+    import sys
+
+    on_store(put_dead, 30)
+    ours, theirs = pty.openpty()
+    command = [sys.executable, "-m", "holdfast", "dead", "replay", "--all", "--rate", "5", "--url", kept]
+    process = subprocess.Popen(command, stderr=theirs, stdout=theirs, cwd=tmp_path)
+    os.close(theirs)
+    shown = ""
+    try:
+        while "5 of 30 replayed" not in shown:
+            shown += os.read(ours, 1000).decode()
+        process.send_signal(signal.SIGINT)
+        assert process.wait(30) == 130
+        while "stopped." not in shown:
+            shown += os.read(ours, 1000).decode()
+    finally:
+        process.kill()
+        process.wait()
+        os.close(ours)
+    assert "Queued again before it was stopped: " in shown
+    assert "Traceback" not in shown

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from holdfast.runtime.cli.progress import Progress
-from holdfast.runtime.cli.table import Column, breadth, clean, shortened, table
+from holdfast.runtime.cli.table import Column, Moment, breadth, clean, shortened, table
 from holdfast.runtime.cli.times import ago, local, span, told
 
 COLUMNS = [Column("id", whole=True), Column("name"), Column("number", right=True)]
@@ -31,6 +31,12 @@ def test_long_cells_are_shortened_and_ids_never():
     ]
     narrow = table(COLUMNS, ROWS, 5)
     assert narrow[1] == "0123456789  a nam…       7"
+
+
+def test_moments_take_their_short_form_before_anything_is_cut():
+    row = [["1", Moment("2026-11-15T08:00:00+00:00 (3 min ago)", "3 min ago"), 7]]
+    assert "T08:00:00+00:00 (3 min ago)" in table(COLUMNS, row, 60)[1]
+    assert table(COLUMNS, row, 30)[1] == "1   3 min ago       7"
 
 
 @given(st.text(max_size=60), st.integers(min_value=1, max_value=40))

@@ -58,11 +58,11 @@ def judge(backlog: Backlog) -> Iterator[Finding]:
 
 def _stuck(backlog: Backlog) -> Finding:
     if not backlog.stuck:
-        return ok("leases", f"{backlog.running:,} running jobs, none past its lease for long.")
+        return ok("leases", f"Running jobs: {backlog.running:,}; none is past its lease for long.")
     return bad(
         "leases",
-        f"{backlog.stuck:,} of {backlog.running:,} running jobs are past their lease for over {STUCK_AFTER:g} s, "
-        "and nobody rescues them.",
+        f"Running jobs past their lease for over {STUCK_AFTER:g} s: {backlog.stuck:,} of {backlog.running:,}; "
+        "nobody rescues them.",
         "Is a worker running? Start one: holdfast worker.",
     )
 

@@ -11,7 +11,7 @@ from holdfast.runtime.cli.command import DONE, NOT_AS_WISHED, actor, add_command
 from holdfast.runtime.cli.output import complain, document, say, show_table
 from holdfast.runtime.cli.parser import Commands, count
 from holdfast.runtime.cli.table import Column
-from holdfast.runtime.cli.times import told
+from holdfast.runtime.cli.times import cell
 
 _COLUMNS = (Column("name", whole=True), Column("owner"), Column("token", right=True), Column("until"))
 
@@ -35,7 +35,7 @@ async def list_locks(hf: Holdfast, options: Namespace) -> int:
         document({"locks": [msgspec.structs.asdict(lease) for lease in leases]})
         return DONE
     now = await hf.store.now()
-    rows = [[lease.name, lease.owner, lease.token, told(lease.until, now)] for lease in leases]
+    rows = [[lease.name, lease.owner, lease.token, cell(lease.until, now)] for lease in leases]
     show_table(_COLUMNS, rows, nothing="No lease is held.")
     return DONE
 

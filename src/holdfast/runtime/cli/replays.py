@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from argparse import Namespace
 from collections import Counter
 from collections.abc import Sequence
@@ -11,8 +12,6 @@ from holdfast.runtime.cli.command import DONE, NOT_AS_WISHED, actor
 from holdfast.runtime.cli.output import complain, document, say
 from holdfast.runtime.cli.progress import Progress
 from holdfast.store.records import Replayed
-
-_PAGE = 1_000
 
 
 async def replay_listed(
@@ -43,8 +42,19 @@ async def _find_ids(hf: Holdfast, options: Namespace) -> list[str]:
 
 
 async def _replay(hf: Holdfast, ids: Sequence[str], options: Namespace, rate: float | None) -> list[Replayed]:
-    with Progress("replayed", len(ids) if len(ids) > 1 else 0) as bar:
-        return await hf.dead.replay(ids, actor=actor(options), rate=rate, told=bar.at)
+    bar, done = Progress("replayed", len(ids) if len(ids) > 1 else 0), 0
+
+    def told(number: int) -> None:
+        nonlocal done
+        done = number
+        bar.at(number)
+
+    try:
+        with bar:
+            return await hf.dead.replay(ids, actor=actor(options), rate=rate, told=told)
+    except asyncio.CancelledError:
+        complain(f"Queued again before it was stopped: {done:,} of {len(ids):,}. The rest is still dead.")
+        raise
 
 
 async def tell(hf: Holdfast, answer: Replayed) -> None:
@@ -61,13 +71,13 @@ async def tell(hf: Holdfast, answer: Replayed) -> None:
 
 def _summarise(answers: Sequence[Replayed]) -> None:
     counts = Counter(answer.outcome for answer in answers)
-    say(f"{counts['queued']:,} of {len(answers):,} jobs are queued again.")
+    say(f"Queued again: {counts['queued']:,} of {len(answers):,}.")
     if counts["unique_taken"]:
         complain(
-            f"{counts['unique_taken']:,} stay dead: other jobs that are not over have their unique keys."
+            f"Still dead, since other jobs that are not over have their unique keys: {counts['unique_taken']:,}."
         )
     if counts["not_dead"]:
-        complain(f"{counts['not_dead']:,} were not dead any more: someone else decided about them.")
+        complain(f"Not dead any more, since someone else decided about them: {counts['not_dead']:,}.")
 
 
 def _end(answers: Sequence[Replayed], options: Namespace) -> int:

@@ -14,7 +14,7 @@ from holdfast.runtime.cli.command import DONE, NOT_AS_WISHED, actor, add_command
 from holdfast.runtime.cli.output import complain, document, say, show_fields, show_table
 from holdfast.runtime.cli.parser import Commands
 from holdfast.runtime.cli.table import Column
-from holdfast.runtime.cli.times import ago, told
+from holdfast.runtime.cli.times import ago, cell, told
 
 _COLUMNS = (Column("schedule"), Column("when"), Column("missed"), Column("last"), Column("next"))
 _FIRES = 10
@@ -44,8 +44,8 @@ async def list_schedules(hf: Holdfast, options: Namespace) -> int:
             each["schedule"],
             each["when"],
             each["missed"],
-            told(each["last"], now) or "never",
-            told(each["next"], now),
+            cell(each["last"], now) or "never",
+            cell(each["next"], now),
         ]
         for each in found
     ]

@@ -9,9 +9,9 @@ from typing import Any
 import msgspec
 
 from holdfast.jobs.signature import masked
-from holdfast.runtime.cli.output import show_fields, show_table
+from holdfast.runtime.cli.output import say, show_fields, show_table
 from holdfast.runtime.cli.table import Column
-from holdfast.runtime.cli.times import ago, local, told
+from holdfast.runtime.cli.times import ago, cell, told
 from holdfast.store.records import AuditEntry, JobRecord
 
 _ONLY_WHOLE = ("result", "errors")  # may be large; a listing has the last error instead
@@ -68,7 +68,7 @@ def _read(text: str) -> Any:
 
 
 def as_row(record: JobRecord, now: float) -> list[object]:
-    enqueued = f"{local(record.enqueued_at)} ({ago(record.enqueued_at, now)})"
+    enqueued = cell(record.enqueued_at, now)
     return [record.id, record.task, record.queue, record.state, record.attempt, enqueued, _why(record, now)]
 
 
@@ -76,7 +76,13 @@ def _why(record: JobRecord, now: float) -> str | None:
     if record.held is not None:
         due = f", {ago(record.run_at, now)}" if record.run_at is not None else ""
         return f"held: {record.held}{due}"
-    return record.reason or last_error(record)
+    return record.reason or _progress(record) or last_error(record)
+
+
+def _progress(record: JobRecord) -> str | None:
+    """What a running job says itself: `40 %, 12 of 30`."""
+    share = None if record.progress is None else f"{record.progress:.0%}".replace("%", " %")
+    return ", ".join(part for part in (share, record.note) if part) or None
 
 
 def last_error(record: JobRecord) -> str | None:
@@ -88,6 +94,7 @@ def show_job(record: JobRecord, audit: Sequence[AuditEntry], now: float) -> None
     for error in record.errors:
         show_fields([(f"error {error.attempt}", f"{told(error.at, now)}\n{error.error}")])
     if audit:
+        say()
         show_audit(audit, now)
 
 
@@ -97,6 +104,7 @@ def _identity(record: JobRecord, now: float) -> list[tuple[str, object]]:
         ("task", record.task),
         ("queue", record.queue),
         ("state", f"{record.state}, held: {record.held}" if record.held else record.state),
+        ("progress", _progress(record)),
         ("reason", record.reason),
         ("arguments", json.dumps(masked(record.args), ensure_ascii=False)),
         ("result", record.result),
@@ -133,7 +141,7 @@ def _keys(record: JobRecord) -> list[tuple[str, object]]:
 def show_audit(entries: Sequence[AuditEntry], now: float) -> None:
     columns = [Column("at"), Column("actor"), Column("action"), Column("before"), Column("after")]
     rows = [
-        [told(each.at, now), each.actor, each.action, _text(each.before), _text(each.after)]
+        [cell(each.at, now), each.actor, each.action, _text(each.before), _text(each.after)]
         for each in entries
     ]
     show_table(columns, rows, nothing="")

@@ -19,20 +19,44 @@ class Column(msgspec.Struct, frozen=True):
     whole: bool = False  # never shortened: an id that cannot be copied is of no use
 
 
+class Moment(msgspec.Struct, frozen=True):
+    """A cell that has a short form for where there is little room."""
+
+    whole: str
+    short: str
+
+    def __str__(self) -> str:
+        return self.whole
+
+
 def table(columns: Sequence[Column], rows: Sequence[Sequence[object]], width: int | None) -> list[str]:
     """The lines. Without a width (not a terminal) every cell is whole."""
-    cells = [[column.title.upper() for column in columns]]
-    cells += [["-" if value is None else clean(str(value)) for value in row] for row in rows]
-    widths = [max(breadth(row[place]) for row in cells) for place in range(len(columns))]
-    if width is not None:
-        widths = fitted(columns, widths, width)
+    cells = _cells(columns, rows)
+    widths = _widths(cells)
+    if width is not None and _total(widths) > width:
+        brief = [[value.short if isinstance(value, Moment) else value for value in row] for row in rows]
+        cells = _cells(columns, brief)
+        widths = fitted(columns, _widths(cells), width)
     return [_line(columns, row, widths) for row in cells]
+
+
+def _cells(columns: Sequence[Column], rows: Sequence[Sequence[object]]) -> list[list[str]]:
+    titles = [column.title.upper() if column.title.islower() else column.title for column in columns]
+    return [titles, *(["-" if value is None else clean(str(value)) for value in row] for row in rows)]
+
+
+def _widths(cells: Sequence[Sequence[str]]) -> list[int]:
+    return [max(map(breadth, column)) for column in zip(*cells, strict=True)]
+
+
+def _total(widths: Sequence[int]) -> int:
+    return sum(widths) + len(_GAP) * (len(widths) - 1)
 
 
 def fitted(columns: Sequence[Column], widths: Sequence[int], width: int) -> list[int]:
     """The widest column that may be shortened gives first, until all fit or none can give more."""
     found = list(widths)
-    while sum(found) + len(_GAP) * (len(found) - 1) > width:
+    while _total(found) > width:
         givers = [at for at, each in enumerate(columns) if not each.whole and found[at] > _LEAST]
         if not givers:
             break

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from holdfast.kernel.clock import moment
+from holdfast.runtime.cli.table import Moment
 
 _UNITS = (("d", 86_400.0), ("h", 3_600.0), ("min", 60.0), ("s", 1.0))
 
@@ -27,3 +28,8 @@ def local(then: float) -> str:
 def told(then: float | None, now: float) -> str | None:
     """Both: `2026-11-15T10:08:18+01:00 (3 min ago)`."""
     return None if then is None else f"{local(then)} ({ago(then, now)})"
+
+
+def cell(then: float | None, now: float) -> Moment | None:
+    """The same in a table; how long ago where there is little room."""
+    return None if then is None else Moment(f"{local(then)} ({ago(then, now)})", ago(then, now))

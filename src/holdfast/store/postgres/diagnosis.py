@@ -155,7 +155,7 @@ async def _idle(connection: Any) -> list[Finding]:
     return [
         warn(
             "sessions",
-            f"{len(rows):,} sessions are idle in a transaction; the longest for {seconds:.0f} s: {pid} ({name}).",
+            f"Sessions idle in a transaction: {len(rows):,}; the longest for {seconds:.0f} s: {pid} ({name}).",
             f"Mend that program, or end it: SELECT pg_terminate_backend({pid}).",
         )
     ]
@@ -176,7 +176,7 @@ async def _snapshots(connection: Any) -> list[Finding]:
 async def _room(connection: Any, needed: int) -> list[Finding]:
     rows = await connection.fetch(_ROOM)
     most, used = rows[0]
-    found = f"{needed:,} needed for new worker processes; {used:,} of {most:,} are in use."
+    found = f"New worker processes need {needed:,}; in use are {used:,} of {most:,}."
     if needed <= most - used:
         return [ok("connections", found)]
     todo = "Raise max_connections, lower pool_size in the URL, run fewer processes, or use PgBouncer."

@@ -26,7 +26,7 @@ class DiagnosisConformance(Conformance):
         await self.advance(store, 2)
         found = await _the(store, "leases")
         assert found.level is Level.BAD
-        assert "2 of 2 running jobs" in found.found
+        assert "2 of 2;" in found.found
         assert await store.claims.rescue() != []  # looking has rescued nobody
         assert (await _the(store, "leases")).level is Level.OK
 

@@ -1,0 +1,195 @@
+"""Keep the examples in docs/cli.md true: run each documented command in a small world, and compare or rewrite its output.
+
+    python -m tools.cli_examples            # rewrites them
+
+The world is a folder with the page's own program, a SQLite file with a few jobs, and a clock that stands still.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import io
+import os
+import re
+import shlex
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager, redirect_stderr, redirect_stdout
+from pathlib import Path
+
+from holdfast.kernel.outcomes import Dead, Done, Outcome, Retry
+from holdfast.kernel.world import inhabit
+from holdfast.runtime.cli import main as holdfast
+from holdfast.store.ports import Store
+from holdfast.store.records import Claim, Finish, NewJob
+from holdfast.store.sqlite.store import SqliteStore
+from holdfast.testing.clock import ManualClock
+
+PAGE = Path(__file__).resolve().parent.parent / "docs" / "cli.md"
+BLOCK = re.compile(r"(?<=```console\n).*?(?=^```$)", re.DOTALL | re.MULTILINE)
+PROGRAM = re.compile(r"(?<=```python\n).*?(?=^```$)", re.DOTALL | re.MULTILINE)
+COLUMNS = "118"  # of the terminal that the page shows
+MORNING = 1_794_729_600.0  # 2026-11-15 08:00 UTC
+# What differs from machine to machine, and what the page shows instead.
+VARIES = [
+    (re.compile(r"SQLite \d+\.\d+\.\d+"), "SQLite 3.54.1"),
+    (re.compile(r"[\d,]+ MiB are free"), "77,922 MiB are free"),
+]
+_SECRET = '{"user_id":%d,"password":"geheim","$secret":["password"]}'
+
+
+# --- the page ---
+
+
+def rendered(page: str) -> str:
+    """The page with the output that its commands have now."""
+    [program, *_] = PROGRAM.findall(page)
+    with world(program) as folder:
+        return BLOCK.sub(lambda block: _replayed(block[0], folder), page)
+
+
+def _replayed(block: str, folder: str) -> str:
+    """Lines that begin with `$ ` are commands, the others what they printed."""
+    commands = [line[2:] for line in block.splitlines() if line.startswith("$ ")]
+    code, told = 0, ""
+    for command in commands:
+        told += f"$ {command}\n"
+        if command == "echo $?":
+            told += f"{code}\n"
+            continue
+        code, printed = run(command)
+        told += steadied(printed, folder)
+    return told
+
+
+def run(command: str) -> tuple[int, str]:
+    """As on a terminal: what is printed and what is complained of, in one."""
+    name, *arguments = shlex.split(command)
+    assert name == "holdfast", f"the page runs only holdfast, not {command!r}"
+    screen = _Terminal()
+    with redirect_stdout(screen), redirect_stderr(screen.beside):
+        code = holdfast(arguments)
+    return code, screen.getvalue()
+
+
+class _Terminal(io.StringIO):
+    """Listings see a terminal; bars do not, since they would be drawn over."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.beside = _Beside(self)
+
+    def isatty(self) -> bool:
+        return True
+
+
+class _Beside(io.StringIO):
+    def __init__(self, screen: io.StringIO) -> None:
+        super().__init__()
+        self._screen = screen
+
+    def write(self, text: str) -> int:
+        return self._screen.write(text)
+
+
+def steadied(text: str, folder: str) -> str:
+    for pattern, instead in VARIES:
+        text = pattern.sub(instead, text)
+    return text.replace(folder, "/srv/shop")
+
+
+# --- the world ---
+
+
+@contextmanager
+def world(program: str) -> Iterator[str]:
+    clock = ManualClock(MORNING)
+    with ExitStack() as stack:
+        folder = os.path.realpath(stack.enter_context(tempfile.TemporaryDirectory()))
+        stack.enter_context(_moved(folder))
+        stack.enter_context(_environment())
+        stack.enter_context(inhabit(clock))
+        Path("shop.py").write_text(program)
+        Path(folder).chmod(0o755)
+        asyncio.run(_filled(clock))
+        yield folder
+    sys.modules.pop("shop", None)
+
+
+@contextmanager
+def _moved(folder: str) -> Iterator[None]:
+    before, path, mask = Path.cwd(), [*sys.path], os.umask(0o022)
+    os.chdir(folder)
+    try:
+        yield
+    finally:
+        os.chdir(before)
+        os.umask(mask)
+        sys.path[:] = path
+
+
+@contextmanager
+def _environment() -> Iterator[None]:
+    before = dict(os.environ)
+    for name in [name for name in os.environ if name.startswith(("HOLDFAST", "DATABASE_URL"))]:
+        del os.environ[name]
+    os.environ |= {"HOLDFAST_APP": "shop:hf", "HOLDFAST_ACTOR": "ada@shop", "TZ": "UTC", "COLUMNS": COLUMNS}
+    time.tzset()
+    try:
+        yield
+    finally:
+        os.environ.clear()
+        os.environ.update(before)
+        time.tzset()
+
+
+async def _filled(clock: ManualClock) -> None:
+    store = SqliteStore("shop.db")
+    await store.open()
+    await store.schedules.tick("report.nightly", MORNING - 23_400, _job(1, "report.nightly", "default"))
+    await _end(store, "default", Done('"42 pages"'))
+    await store.jobs.enqueue(
+        [_job(2, "mail.send", "mail", _SECRET % 41), _job(3, "mail.send", "mail", _SECRET % 42)]
+    )
+    await _end(store, "mail", Retry(error="ConnectionError: smtp.example.org is not reachable"))
+    clock.advance(60)
+    await _end(store, "mail", Dead("ValueError: user 41 has no address"))
+    await store.jobs.enqueue([_job(4, "report.build", "default"), _job(8, "report.build", "default")])
+    await _end(store, "default", Dead("KeyError: 'total'"))
+    clock.advance(600)
+    await store.jobs.enqueue([_job(5, "mail.send", "mail", _SECRET % 43)])
+    [claim] = await _claim(store, "mail")
+    await store.claims.report(claim, progress=0.4, note="12 of 30")
+    await store.jobs.enqueue([_job(6, "mail.send", "mail", _SECRET % 44)])
+    await store.jobs.enqueue([_job(7, "mail.send", "mail", _SECRET % 45, delay=3_600.0)])
+    await store.leases.acquire("report:2026-11", owner="worker-7", ttl=300)
+    clock.advance(20)
+    await store.close()
+
+
+def _job(number: int, task: str, queue: str, args: str = "{}", delay: float | None = None) -> NewJob:
+    job_id = f"01a1de3c-4a80-7c45-bf6d-{number:012d}"
+    return NewJob(id=job_id, task=task, queue=queue, args=args, delay=delay)
+
+
+async def _claim(store: Store, queue: str) -> list[Claim]:
+    return await store.claims.claim({queue: 10}, lease=30, worker="worker-7")
+
+
+async def _end(store: Store, queue: str, outcome: Outcome) -> None:
+    await store.claims.finish([Finish(claim, outcome) for claim in await _claim(store, queue)])
+
+
+def main() -> int:
+    page = PAGE.read_text()
+    new = rendered(page)
+    if new != page:
+        PAGE.write_text(new)
+    print(f"{PAGE.name}: {'rewritten' if new != page else 'its examples are true'}")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
