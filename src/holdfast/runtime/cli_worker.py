@@ -65,9 +65,12 @@ def run(options: argparse.Namespace) -> int:
         max_tasks=options.max_tasks_per_child,
     )
     hf = load_app(options.app)
-    if options.processes is None:
-        if os.environ.get("HOLDFAST_SUPERVISED"):
-            die_with_parent()
+    supervised = bool(os.environ.get("HOLDFAST_SUPERVISED"))
+    if supervised:
+        die_with_parent()
+    if (
+        supervised or options.processes is None
+    ):  # a child inherits the number, and must not start as many again
         return asyncio.run(run_worker(hf, chosen))
     return asyncio.run(_supervise(hf, options, chosen))
 
