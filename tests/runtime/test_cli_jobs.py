@@ -4,6 +4,7 @@ import pytest
 from cli_kit import SECRET_ARGS, put, put_dead, put_done, put_running
 
 from holdfast.kernel.ids import new_id
+from holdfast.runtime.cli import replays
 
 
 async def audit(store, subject):
@@ -30,18 +31,27 @@ def test_jobs_are_listed_with_why_they_wait(shop, on_store):
 
 def test_filters_choose(shop, on_store):
     [mail] = on_store(put)
-    [later] = on_store(put, task="other", queue="other", delay=600)
+    [later] = on_store(put, task="other", queue="other", delay=600, tenant="acme")
     for options, wanted in [
         ((), {mail, later}),
         (("--queue", "mail"), {mail}),
         (("--task", "other"), {later}),
-        (("--held", "time"), {later}),
+        (("--held", "arrived"), {later}),
+        (("--tenant", "acme"), {later}),
         (("--state", "dead"), set()),
     ]:
         assert {job["id"] for job in shop.json("jobs", "list", *options)["jobs"]} == wanted, options
-    assert len(shop.json("jobs", "list", "--limit", "1")["jobs"]) == 1
-    assert shop("jobs", "list", "--limit", "1") == 0
-    assert "only the newest 1" in shop.err
+
+
+def test_a_long_list_is_read_page_by_page(shop, on_store):
+    one, two, three = on_store(put_dead, 3)
+    for command in ("jobs", "dead"):
+        assert [job["id"] for job in shop.json(command, "list", "--limit", "2")["jobs"]] == [three, two]
+        assert shop(command, "list", "--limit", "2") == 0
+        assert f"only 2 are shown; the next ones: --before {two}" in shop.err
+        assert [job["id"] for job in shop.json(command, "list", "--limit", "2", "--before", two)["jobs"]] == [
+            one
+        ]
 
 
 def test_an_empty_listing_is_no_failure(shop):
@@ -141,7 +151,8 @@ def test_a_job_whose_unique_key_is_taken_stays_dead(shop, on_store):
     assert shop.json("dead", "replay", dead)["jobs"] == [{"id": dead, "outcome": "unique_taken"}]
 
 
-def test_replay_all_with_filters_the_oldest_first(shop, on_store):
+def test_replay_all_with_filters_the_oldest_first(shop, on_store, monkeypatch):
+    monkeypatch.setattr(replays, "PAGE", 2)
     mail = on_store(put_dead, 3)
     [other] = on_store(put_dead, task="other", queue="other")
     assert shop("dead", "replay", "--all", "--queue", "mail", "--rate", "1000") == 0

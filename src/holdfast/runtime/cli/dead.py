@@ -44,7 +44,9 @@ def _add_replay(group: Commands) -> None:
 
 
 async def list_dead(hf: Holdfast, options: Namespace) -> int:
-    records = await hf.dead.find(task=options.task, queue=options.queue, limit=options.limit)
+    records = await hf.store.jobs.find(
+        state=State.DEAD, task=options.task, queue=options.queue, before=options.before, limit=options.limit
+    )
     await print_jobs(hf, records, options)
     return DONE
 

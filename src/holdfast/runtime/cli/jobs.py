@@ -29,6 +29,7 @@ def add(commands: Commands) -> None:
         help="only those held for this reason: " + ", ".join(Held),
         metavar="REASON",
     )
+    listing.add_argument("--tenant", help="only those of this tenant")
     add_filters(listing)
     showing = add_command(group, "show", show, about="show all that is known of a job")
     showing.add_argument("id", type=job_id)
@@ -42,6 +43,9 @@ def add(commands: Commands) -> None:
 def add_filters(parser: Parser) -> None:
     parser.add_argument("--queue", help="only those of this queue")
     parser.add_argument("--task", help="only those of this task")
+    parser.add_argument(
+        "--before", type=job_id, metavar="ID", help="only jobs older than this one: the next page"
+    )
     parser.add_argument("--limit", type=count, default=50, help="at most so many (50)")
 
 
@@ -51,6 +55,8 @@ async def list_jobs(hf: Holdfast, options: Namespace) -> int:
         held=None if options.held is None else Held(options.held),
         queue=options.queue,
         task=options.task,
+        tenant=options.tenant,
+        before=options.before,
         limit=options.limit,
     )
     await print_jobs(hf, records, options)
@@ -64,7 +70,7 @@ async def print_jobs(hf: Holdfast, records: list[JobRecord], options: Namespace)
     now = await hf.store.now()
     show_table(shown.JOBS, [shown.as_row(record, now) for record in records], nothing="No jobs.")
     if len(records) == options.limit:
-        complain(f"only the newest {options.limit} are shown; --limit shows more.")
+        complain(f"only {options.limit} are shown; the next ones: --before {records[-1].id}")
 
 
 async def show(hf: Holdfast, options: Namespace) -> int:

@@ -12,6 +12,9 @@ from holdfast.runtime.cli.command import DONE, NOT_AS_WISHED, actor
 from holdfast.runtime.cli.output import complain, document, say
 from holdfast.runtime.cli.progress import Progress
 from holdfast.store.records import Replayed
+from holdfast.store.states import State
+
+PAGE = 500
 
 
 async def replay_listed(
@@ -37,8 +40,19 @@ async def replay_all(hf: Holdfast, options: Namespace) -> int:
 
 
 async def _find_ids(hf: Holdfast, options: Namespace) -> list[str]:
-    found = await hf.dead.find(task=options.task, queue=options.queue, limit=1_000_000)
-    return [record.id for record in reversed(found)]
+    """Page by page, so that only ids are kept; chosen before the first is queued, so that one which dies again is left."""
+    ids: list[str] = []
+    while True:
+        page = await hf.store.jobs.find(
+            state=State.DEAD,
+            task=options.task,
+            queue=options.queue,
+            limit=PAGE,
+            before=ids[-1] if ids else None,
+        )
+        ids += [record.id for record in page]
+        if len(page) < PAGE:
+            return ids[::-1]
 
 
 async def _replay(hf: Holdfast, ids: Sequence[str], options: Namespace, rate: float | None) -> list[Replayed]:
