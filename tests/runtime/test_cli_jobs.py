@@ -23,7 +23,7 @@ def test_jobs_are_listed_with_why_they_wait(shop, on_store):
     [dead] = on_store(put_dead)
     assert shop("jobs", "list") == 0
     lines = shop.out.splitlines()
-    assert lines[0].split() == ["ID", "TASK", "QUEUE", "STATE", "ATTEMPT", "ENQUEUED", "WHY"]
+    assert lines[0].split() == ["ID", "TASK", "QUEUE", "STATE", "ENQUEUED", "ATTEMPT", "WHY"]
     assert "held: time, in 10 min" in next(line for line in lines if later in line)
     assert "ValueError: no such user" in next(line for line in lines if dead in line)
     assert " ago)" in shop.out

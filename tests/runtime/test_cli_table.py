@@ -39,6 +39,14 @@ def test_moments_take_their_short_form_before_anything_is_cut():
     assert table(COLUMNS, row, 30)[1] == "1   3 min ago       7"
 
 
+def test_columns_that_can_be_spared_go_before_cells_become_unreadable():
+    columns = [Column("id", whole=True), Column("one", spare=True), Column("two", spare=True), Column("why")]
+    rows = [["0123456789", "first", "second", "a reason that should be read"]]
+    assert table(columns, rows, 60)[0].split() == ["ID", "ONE", "TWO", "WHY"]
+    assert table(columns, rows, 31) == ["ID          ONE    WHY", "0123456789  first  a reason th…"]
+    assert table(columns, rows, 24) == ["ID          WHY", "0123456789  a reason th…"]
+
+
 @given(st.text(max_size=60), st.integers(min_value=1, max_value=40))
 def test_a_cell_is_never_wider_than_asked(text, size):
     cell = shortened(clean(text), size)

@@ -18,10 +18,10 @@ _ONLY_WHOLE = ("result", "errors")  # may be large; a listing has the last error
 JOBS = (
     Column("id", whole=True),
     Column("task"),
-    Column("queue"),
+    Column("queue", spare=True),
     Column("state"),
-    Column("attempt", right=True),
-    Column("enqueued"),
+    Column("enqueued", spare=True),
+    Column("attempt", right=True, spare=True),
     Column("why"),
 )
 
@@ -69,7 +69,7 @@ def _read(text: str) -> Any:
 
 def as_row(record: JobRecord, now: float) -> list[object]:
     enqueued = cell(record.enqueued_at, now)
-    return [record.id, record.task, record.queue, record.state, record.attempt, enqueued, _why(record, now)]
+    return [record.id, record.task, record.queue, record.state, enqueued, record.attempt, _why(record, now)]
 
 
 def _why(record: JobRecord, now: float) -> str | None:

@@ -9,6 +9,7 @@ import msgspec
 
 _GAP = "  "
 _LEAST = 6  # characters that a shortened cell keeps
+_USEFUL = 12  # characters below which a cell says little: then a column that can be spared goes
 _CONTROLS = {code: f"\\x{code:02x}" for code in (*range(0x20), *range(0x7F, 0xA0))}
 _CONTROLS |= {ord("\n"): " ", ord("\t"): " ", ord("\r"): " ", 0x2028: " ", 0x2029: " "}
 
@@ -17,6 +18,7 @@ class Column(msgspec.Struct, frozen=True):
     title: str
     right: bool = False  # numbers
     whole: bool = False  # never shortened: an id that cannot be copied is of no use
+    spare: bool = False  # left out where there is too little room; of several, the last goes first
 
 
 class Moment(msgspec.Struct, frozen=True):
@@ -32,12 +34,27 @@ class Moment(msgspec.Struct, frozen=True):
 def table(columns: Sequence[Column], rows: Sequence[Sequence[object]], width: int | None) -> list[str]:
     """The lines. Without a width (not a terminal) every cell is whole."""
     cells = _cells(columns, rows)
-    widths = _widths(cells)
-    if width is not None and _total(widths) > width:
+    if width is not None and _total(_widths(cells)) > width:
         brief = [[value.short if isinstance(value, Moment) else value for value in row] for row in rows]
-        cells = _cells(columns, brief)
-        widths = fitted(columns, _widths(cells), width)
+        columns, cells = _spared(columns, _cells(columns, brief), width)
+    widths = _widths(cells) if width is None else fitted(columns, _widths(cells), width)
     return [_line(columns, row, widths) for row in cells]
+
+
+def _spared(
+    columns: Sequence[Column], cells: list[list[str]], width: int
+) -> tuple[Sequence[Column], list[list[str]]]:
+    """Without the columns that would only make the others unreadable."""
+    while True:
+        widths = _widths(cells)
+        least = [
+            size if each.whole else min(size, _USEFUL) for each, size in zip(columns, widths, strict=True)
+        ]
+        spare = [at for at, each in enumerate(columns) if each.spare]
+        if _total(least) <= width or not spare:
+            return columns, cells
+        columns = [each for at, each in enumerate(columns) if at != spare[-1]]
+        cells = [[text for at, text in enumerate(row) if at != spare[-1]] for row in cells]
 
 
 def _cells(columns: Sequence[Column], rows: Sequence[Sequence[object]]) -> list[list[str]]:
