@@ -3,7 +3,7 @@
 import pytest
 from cli_kit import write_program
 
-from holdfast.runtime import cli_worker
+from holdfast.runtime.cli import worker as command
 
 WORKER, SUPERVISOR = 10, 20  # as exit codes
 
@@ -20,7 +20,7 @@ def test_a_child_never_supervises(line, tmp_path, monkeypatch, supervised, start
     monkeypatch.setenv("HOLDFAST_WORKER_PROCESSES", "2")
     monkeypatch.setenv("HOLDFAST_SUPERVISED", supervised)
     monkeypatch.setenv("HOLDFAST_WORKER_NAME", "hidden options have no variable")
-    monkeypatch.setattr(cli_worker, "run_worker", worker)
-    monkeypatch.setattr(cli_worker, "_supervise", supervisor)
-    monkeypatch.setattr(cli_worker, "die_with_parent", lambda: None)
+    monkeypatch.setattr(command, "run_worker", worker)
+    monkeypatch.setattr(command, "_supervise", supervisor)
+    monkeypatch.setattr(command, "die_with_parent", lambda: None)
     assert line("worker", "shop:hf") == starts

@@ -15,7 +15,8 @@ from holdfast.kernel.world import Beside
 from holdfast.store.ports import Store
 
 Runs = Mapping[tuple[str, int], Run]
-_MARGIN = 1 / 6  # of the lease: a run that could not be renewed is stopped this long before its end
+_MARGIN = 1 / 4  # of the lease: a run that could not be renewed is stopped this long before its end
+_PATIENCE = 1 / 5  # of the lease: a run that was stopped so has this long to end
 _LOOKS = 0.25  # seconds between looks at what is overdue
 _NUDGES = 1.0  # seconds between two early looks for jobs that are asked to stop
 _PULSE_LATE = 1.0  # seconds without a turn of the worker's loop that are worth a warning
@@ -32,6 +33,7 @@ class Renewer:
         self._beside: Beside | None = None
         self._bell: asyncio.Event | None = None
         self._stopping = False
+        self._given_up: dict[tuple[str, int], float] = {}  # since when
         self._due = 0.0
         self._renewed = 0.0
         self._pulse = monotonic()
@@ -101,7 +103,7 @@ class Renewer:
 
     async def _renew(self, store: Store) -> None:
         began = self._renewed = monotonic()
-        runs = [run for run in list(self._runs.values()) if not self._is_overdue(run)]
+        runs = [run for run in list(self._runs.values()) if run.needs_lease and not self._is_overdue(run)]
         if runs:
             kept = {
                 (renewal.job_id, renewal.token): renewal
@@ -109,7 +111,7 @@ class Renewer:
             }
             for run in runs:
                 if (renewal := kept.get(run.key)) is None:
-                    self._halt(run, Stop.LOST)
+                    self._give_up(run, monotonic())
                     continue
                 run.until = began + self._lease
                 if renewal.cancel is not None:
@@ -123,12 +125,14 @@ class Renewer:
     def _look(self) -> None:
         """Stop what can no longer be renewed in time; say what stands in the way."""
         now = monotonic()
+        for key in [key for key in self._given_up if key not in self._runs]:
+            del self._given_up[key]
         self._loop.call_soon_threadsafe(self._beat)
         for run in list(self._runs.values()):
-            if now > run.until - self._lease * _MARGIN:
-                self._halt(run, Stop.LOST)
+            if now > run.until - self._lease * _MARGIN and run.needs_lease:
+                self._give_up(run, now)
             if self._stuck is not None and self._must_end(run, now):
-                self._stuck(f"job {run.claim.job_id} of task {run.claim.task!r} did not stop: {run.stop}")
+                self._stuck(f"job {run.claim.job_id} of task {run.claim.task!r} does not stop")
         if now - self._pulse > _PULSE_LATE and now - self._warned > 10 * _PULSE_LATE:
             self._warn(now)
 
@@ -143,12 +147,16 @@ class Renewer:
         return run.hard_until is not None and not run.over and monotonic() > run.hard_until
 
     def _must_end(self, run: Run, now: float) -> bool:
-        """Its body goes on after its hard limit, or when someone else is about to have its claim."""
+        """Its body goes on after its hard limit, or when someone else may have its claim."""
         if run.over or run.work is None:
             return False
-        return self._is_overdue(run) or (
-            run.stop is Stop.LOST and now > run.until - self._lease * _MARGIN / 2
-        )
+        given_up = self._given_up.get(run.key)
+        return self._is_overdue(run) or (given_up is not None and now > given_up + self._lease * _PATIENCE)
+
+    def _give_up(self, run: Run, now: float) -> None:
+        """Known here, since the worker's loop may stand still."""
+        self._given_up.setdefault(run.key, now)
+        self._halt(run, Stop.LOST)
 
     def _halt(self, run: Run, stop: Stop, reason: str = "") -> None:
         self._loop.call_soon_threadsafe(run.halt, stop, reason)

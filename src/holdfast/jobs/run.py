@@ -48,6 +48,11 @@ class Run:
     def key(self) -> tuple[str, int]:
         return self.claim.job_id, self.claim.token
 
+    @property
+    def needs_lease(self) -> bool:
+        """Not after the task has committed its success: what it does then changes nothing."""
+        return not (self.job is not None and self.job.completed)
+
     def halt(self, stop: Stop, reason: str = "") -> None:
         """Stop it, once; a lost lease counts more than any reason before it."""
         if self.over or self.stop is stop or (self.stop is not None and stop is not Stop.LOST):

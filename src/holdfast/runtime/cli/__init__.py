@@ -7,8 +7,7 @@ import sys
 from collections.abc import Sequence
 
 from holdfast.kernel.errors import HoldfastError, UsageError
-from holdfast.runtime import cli_worker as worker
-from holdfast.runtime.cli import dead, doctor, health, jobs, locks, migrate, queues, schedules
+from holdfast.runtime.cli import dead, doctor, health, jobs, locks, migrate, queues, schedules, worker
 from holdfast.runtime.cli.parser import Parser
 
 __all__ = ["main"]

@@ -27,28 +27,28 @@ def add(commands: Any) -> None:
     worker.add_argument(
         "-q",
         "--queues",
-        default=_setting("QUEUES", "default"),
+        default="default",
         help="queues and their slots: mail:10,default:4",
     )
     worker.add_argument(
-        "-c", "--concurrency", type=int, default=_setting("CONCURRENCY", SLOTS),
+        "-c", "--concurrency", type=int, default=SLOTS,
         help=f"slots of a queue that names none ({SLOTS})",
     )  # fmt: skip
     worker.add_argument(
-        "-p", "--processes", type=int, default=_setting("PROCESSES", None),
+        "-p", "--processes", type=int, default=None,
         help="this many processes under a supervisor, which replaces those that die; without it, this one process",
     )  # fmt: skip
     worker.add_argument("--burst", action="store_true", help="leave when there is nothing to do")
     worker.add_argument(
-        "--max-tasks-per-child", type=int, default=_setting("MAX_TASKS_PER_CHILD", None),
+        "--max-tasks-per-child", type=int, default=None,
         help="a process leaves after so many runs; a supervisor starts the next",
     )  # fmt: skip
     worker.add_argument(
-        "--shutdown-timeout", type=float, default=_setting("SHUTDOWN_TIMEOUT", GRACE),
+        "--shutdown-timeout", type=float, default=GRACE,
         help=f"seconds that running jobs have to end ({GRACE:g})",
     )  # fmt: skip
     worker.add_argument(
-        "--lease", type=float, default=_setting("LEASE", LEASE),
+        "--lease", type=float, default=LEASE,
         help=f"seconds for which a claim outlives its worker's last sign of life ({LEASE:g})",
     )  # fmt: skip
     worker.add_argument("--name", default=None, help=argparse.SUPPRESS)
@@ -109,8 +109,3 @@ def parse_queues(text: str, slots: int) -> dict[str, int]:
             raise UsageError(f"Queues are written mail:10,default:4, each once; {part!r} in {text!r} is not.")
         queues[name] = int(number) if number else slots
     return queues
-
-
-def _setting(name: str, default: Any) -> Any:
-    """Every option may stand in the environment as HOLDFAST_…"""
-    return os.environ.get(f"HOLDFAST_{name}", default)
