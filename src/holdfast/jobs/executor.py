@@ -12,7 +12,7 @@ from holdfast.jobs.failures import describe
 from holdfast.jobs.job import Job
 from holdfast.jobs.registry import Registry
 from holdfast.jobs.run import Run, Stop
-from holdfast.jobs.signature import NewerArguments, secret_values
+from holdfast.jobs.signature import NewerArguments
 from holdfast.jobs.task import Task
 from holdfast.kernel import outcomes
 from holdfast.kernel.clock import after, monotonic
@@ -22,6 +22,7 @@ from holdfast.kernel.crashpoints import crashpoint
 from holdfast.kernel.errors import HoldfastError, LeaseLost, PayloadError
 from holdfast.kernel.outcomes import RESULT_LIMIT, Dead, Done, Outcome
 from holdfast.kernel.randomness import jittered
+from holdfast.kernel.secrets import secret_values
 from holdfast.kernel.telemetry import note
 from holdfast.kernel.threads import Stopped, ThreadCall, Threads
 from holdfast.store.ports import Store

@@ -10,6 +10,7 @@ import msgspec
 
 from holdfast.kernel.codec import decode_stored, encode
 from holdfast.kernel.errors import PayloadError, UsageError
+from holdfast.kernel.secrets import SECRETS_FIELD
 from holdfast.store.records import ARGS_LIMIT
 
 T = TypeVar("T")
@@ -23,8 +24,6 @@ class _Mark:
 _SECRET = _Mark()
 # `password: Secret[str]`: stored, and masked in every listing and error.
 Secret = Annotated[T, _SECRET]
-MASK = "***"
-SECRETS_FIELD = "$secret"  # in stored arguments: which of them are masked, told to readers who have no task
 _VARIADIC = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
 
 
@@ -114,50 +113,12 @@ class Signature:
         return [arguments.pop(name) for name in self._positional_only if name in arguments], arguments
 
 
-def masked(text: str) -> dict[str, Any] | str:
-    """Stored arguments for a listing: what is marked secret is hidden, also from those who have no code of the task."""
-    try:
-        found = msgspec.json.decode(text)
-    except msgspec.DecodeError:
-        return "not readable"
-    if not isinstance(found, dict):
-        return "not an object"
-    hidden = found.pop(SECRETS_FIELD, ())
-    return {name: MASK if name in hidden else value for name, value in found.items()}
-
-
-def unmasked(arguments: Mapping[str, Any], stored: str) -> dict[str, Any]:
-    """Edited arguments to store: a secret that is still masked is the stored one, and what was secret stays so."""
-    found = msgspec.json.decode(stored)
-    hidden = found.get(SECRETS_FIELD, ())
-    kept = {name: found[name] for name in hidden if arguments.get(name) == MASK}
-    return {**arguments, **kept, **({SECRETS_FIELD: hidden} if hidden else {})}
-
-
-def secret_values(text: str) -> list[str]:
-    """The texts that must not appear in an error of this job."""
-    if SECRETS_FIELD not in text:
-        return []
-    found = msgspec.json.decode(text)
-    return sorted(_texts([found.get(name) for name in found[SECRETS_FIELD]]), key=len, reverse=True)
-
-
 def _is_json(text: str) -> bool:
     try:
         msgspec.json.decode(text)
     except msgspec.DecodeError:
         return False
     return True
-
-
-def _texts(value: Any) -> list[str]:
-    if isinstance(value, str):
-        return [value] if value else []
-    if isinstance(value, dict):
-        return [text for item in value.values() for text in _texts(item)]
-    if isinstance(value, list):
-        return [text for item in value for text in _texts(item)]
-    return [] if value is None or isinstance(value, bool) else [str(value)]
 
 
 def _hints(function: Callable[..., Any]) -> dict[str, Any]:

@@ -4,18 +4,19 @@ from __future__ import annotations
 
 import msgspec
 
+from holdfast.kernel.secrets import masked
 from holdfast.store.records import AuditEntry, Tick
 
 
 def replayed(
     job_id: str, *, actor: str, generation: int, old_args: str | None = None, new_args: str | None = None
 ) -> AuditEntry:
-    """Arguments are shown only when they were edited: they may be large, and nobody's business."""
+    """Arguments are shown only when they were edited, and never what is secret in them."""
     before: dict[str, object] = {"state": "dead", "generation": generation}
     after: dict[str, object] = {"state": "queued", "generation": generation}
     if new_args is not None:
-        before["args"] = old_args
-        after |= {"generation": generation + 1, "args": new_args}
+        before["args"] = masked(old_args or "{}")
+        after |= {"generation": generation + 1, "args": masked(new_args)}
     return AuditEntry(
         actor=actor, action="dead.replay", subject=job_id, before=_json(before), after=_json(after)
     )

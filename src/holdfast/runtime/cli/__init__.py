@@ -7,12 +7,12 @@ import sys
 from collections.abc import Sequence
 
 from holdfast.kernel.errors import HoldfastError, UsageError
-from holdfast.runtime.cli import dead, doctor, health, jobs, locks, migrate, queues, schedules, worker
+from holdfast.runtime.cli import dead, demo, doctor, health, jobs, locks, migrate, queues, schedules, worker
 from holdfast.runtime.cli.parser import Parser
 
 __all__ = ["main"]
 
-GROUPS = (worker, jobs, dead, queues, schedules, locks, migrate, health, doctor)
+GROUPS = (worker, jobs, dead, queues, schedules, locks, migrate, health, doctor, demo)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

@@ -8,7 +8,7 @@ from typing import Any
 
 import msgspec
 
-from holdfast.jobs.signature import masked
+from holdfast.kernel.secrets import masked
 from holdfast.runtime.cli.output import say, show_fields, show_table
 from holdfast.runtime.cli.table import Column
 from holdfast.runtime.cli.times import ago, cell, told
@@ -49,11 +49,8 @@ def as_audited(entry: AuditEntry) -> dict[str, Any]:
 
 
 def _side(text: str | None) -> Any:
-    """What was before, or after; edited arguments in it are masked like any others."""
-    found = None if text is None else _read(text)
-    if isinstance(found, dict) and isinstance(found.get("args"), str):
-        found["args"] = masked(found["args"])
-    return found
+    """What was before, or after; what was secret in it is masked already."""
+    return None if text is None else _read(text)
 
 
 def _read(text: str) -> Any:

@@ -216,8 +216,8 @@ class ReplayConformance(Conformance):
         job_id = await die(store, args='{"n": 1}')
         await replay(store, job_id, args='{"n": 2}')
         (row,) = await store.audit.find(subject=job_id)
-        assert _decoded(row.before) == {"state": "dead", "generation": 0, "args": '{"n": 1}'}
-        assert _decoded(row.after) == {"state": "queued", "generation": 1, "args": '{"n": 2}'}
+        assert _decoded(row.before) == {"state": "dead", "generation": 0, "args": {"n": 1}}
+        assert _decoded(row.after) == {"state": "queued", "generation": 1, "args": {"n": 2}}
 
     async def test_a_replayed_job_counts_as_waiting(self, store: Store) -> None:
         job_id = await die(store, task="bounded", max_waiting=1)
