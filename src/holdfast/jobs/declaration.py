@@ -33,6 +33,7 @@ class Declaration(msgspec.Struct, frozen=True, kw_only=True):
     unique: Template | None = None
     ordered: Template | None = None
     tenant: Template | None = None
+    process: bool = False  # each run has a process of its own
     concurrency: Template | None = None
     concurrency_limit: int | None = None
 
@@ -54,6 +55,7 @@ def declare(
     unique: str | None = None,
     ordered: str | None = None,
     tenant: str | None = None,
+    process: bool = False,
 ) -> Declaration:
     if isinstance(aliases, str):
         raise UsageError(f"aliases is a list of names, not one text: aliases=[{aliases!r}].")
@@ -69,6 +71,7 @@ def declare(
         priority=check_int("priority", priority, -100, 100),
         expires=None if expires is None else check_seconds("expires", expires),
         max_waiting=None if max_waiting is None else check_int("max_waiting", max_waiting, 1, 1_000_000_000),
+        process=bool(process),
         concurrency=None if where is None else Template("concurrency", where, arguments),
         concurrency_limit=limit,
         lock=_template("lock", lock, arguments),
@@ -80,10 +83,13 @@ def declare(
 
 def name_of(function: Callable[..., Any]) -> str:
     """Where the function is imported from. A module that is run has the same name as when it is imported."""
+    return f"{module_of(function)}.{function.__qualname__}".replace("<locals>.", "")
+
+
+def module_of(function: Callable[..., Any]) -> str:
+    """The name by which its module can be imported."""
     module = function.__module__
-    if module == "__main__":
-        module = _main_module() or module
-    return f"{module}.{function.__qualname__}".replace("<locals>.", "")
+    return (_main_module() or module) if module == "__main__" else module
 
 
 def _main_module() -> str | None:

@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Any, TypeAlias
 
+from holdfast.jobs.child import run_in_child
 from holdfast.jobs.control import Cancel, Control, Reject, Retry, Snooze
 from holdfast.jobs.failures import describe
 from holdfast.jobs.job import Job
@@ -16,7 +17,7 @@ from holdfast.jobs.signature import NewerArguments
 from holdfast.jobs.task import Task
 from holdfast.kernel import outcomes
 from holdfast.kernel.clock import after, monotonic
-from holdfast.kernel.codec import encode
+from holdfast.kernel.codec import decode_stored, encode
 from holdfast.kernel.context import Context, become
 from holdfast.kernel.crashpoints import crashpoint
 from holdfast.kernel.errors import HoldfastError, LeaseLost, PayloadError
@@ -124,6 +125,8 @@ class Executor:
         return _DONE if result is None else await self._done(run, result)
 
     def _call(self, run: Run, task: Task[Any, Any], job: Job, arguments: dict[str, Any]) -> Callable[[], Any]:
+        if task.declaration.process:
+            return partial(self._in_child, task, run.claim.args)
         signature = task.signature
         for name, kind in signature.resources.items():
             arguments[name] = self._resources[kind]
@@ -132,6 +135,10 @@ class Executor:
             args.insert(0, job)
         call = partial(task.function, *args, **kwargs)
         return call if task.is_async else partial(self._in_thread, run, call)
+
+    async def _in_child(self, task: Task[Any, Any], args: str) -> Any:
+        text = await run_in_child(task, args)
+        return None if text is None else decode_stored(text, task.signature.returns)
 
     async def _in_thread(self, run: Run, call: Callable[[], Any]) -> Any:
         thread = run.thread = ThreadCall()

@@ -37,6 +37,8 @@ class Registry:
         except TypeError as error:
             raise UsageError(f"@hf.task on {function.__qualname__}: {error}.") from None
         task: Task[Any, Any] = Task(function, declaration, signature, sender)
+        if declaration.process:
+            _refuse_far(task)
         for name in (declaration.name, *declaration.aliases):
             self._refuse_twin(name, task)
             self._tasks[name] = task
@@ -92,6 +94,19 @@ class Registry:
         found = self._tasks.get(task)
         names = [task] if found is None else [found.name, *found.declaration.aliases]
         return [handler for name in names for handler in self._on_dead.get(name, ())]
+
+
+def _refuse_far(task: Task[Any, Any]) -> None:
+    """A process of its own imports the function and gets its arguments, and nothing else of this one."""
+    name = task.function.__qualname__
+    if "." in name:
+        raise UsageError(
+            f"process=True: {name} must stand at the top of its module, where a new process can import it."
+        )
+    if task.signature.takes_job or task.signature.resources:
+        raise UsageError(
+            f"process=True: {name} cannot take the running job or a resource; they live in the worker."
+        )
 
 
 def _is_reload(there: Task[Any, Any], task: Task[Any, Any]) -> bool:

@@ -47,6 +47,22 @@ async def start_child(
     return Child(process)
 
 
+async def talk_to_child(command: Sequence[str], said: bytes) -> tuple[int, bytes]:
+    """Start a program, say one thing, and hear its answer: its exit code and what it wrote. Killed when this is cancelled."""
+    process = await asyncio.create_subprocess_exec(
+        *command, stdin=asyncio.subprocess.PIPE, stdout=asyncio.subprocess.PIPE, start_new_session=True
+    )
+    try:
+        answer, _ = await process.communicate(said)
+    finally:
+        if process.returncode is None:
+            with suppress(ProcessLookupError):
+                process.kill()
+            await process.wait()
+    assert process.returncode is not None
+    return process.returncode, answer
+
+
 def die_with_parent() -> None:
     """On Linux: end this process, as by SIGTERM, when the one that started it ends, however that happens."""
     parent = os.getppid()

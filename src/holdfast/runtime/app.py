@@ -101,7 +101,7 @@ class Holdfast:
     def task(self, function: Any = None, /, **options: Any) -> Any:
         """Make a function a task: `@hf.task`, or `@hf.task(queue="mail", retry=Backoff(attempts=8), timeout=30)`.
 
-        Options: name, aliases, queue, retry, timeout, priority, expires, max_waiting, and the templates lock, unique,
+        Options: name, aliases, queue, retry, timeout, priority, expires, max_waiting, process, and the templates lock, unique,
         ordered, tenant and concurrency=(template, limit), rendered from the arguments. The function stays callable as it is.
         """
         if function is None:

@@ -1,0 +1,52 @@
+"""Run one job in a process of its own: what crashes or hangs there takes nobody with it."""
+
+from __future__ import annotations
+
+import sys
+from typing import Any, NoReturn
+
+import msgspec
+
+from holdfast.jobs.control import Cancel, Reject, Retry, Snooze
+from holdfast.jobs.declaration import module_of
+from holdfast.jobs.frames import Answer, Request
+from holdfast.jobs.task import Task
+from holdfast.kernel.processes import talk_to_child
+
+_COMMAND = (sys.executable, "-m", "holdfast.jobs.child_main")
+
+
+class ChildFailed(Exception):
+    """The task failed in its process; the message is what it said there."""
+
+
+class ChildDied(Exception):
+    """The process ended without an answer: killed, out of memory, or a crash in C code."""
+
+
+async def run_in_child(task: Task[Any, Any], args: str) -> str | None:
+    """The task's result as JSON text. When this is cancelled, the process is killed."""
+    path = [part for part in sys.path if part]
+    request = Request(path=path, module=module_of(task.function), name=task.function.__name__, args=args)
+    code, said = await talk_to_child(_COMMAND, msgspec.json.encode(request))
+    if code != 0 or not said:
+        raise ChildDied(
+            f"its process ended with {'signal' if code < 0 else 'exit code'} {abs(code)} and no answer"
+        )
+    answer = msgspec.json.decode(said, type=Answer)
+    return answer.result if answer.kind == "done" else _raised(answer)
+
+
+def _raised(answer: Answer) -> NoReturn:
+    """What was raised there, here."""
+    match answer.kind:
+        case "retry":
+            raise Retry(answer.after, answer.text)
+        case "snooze":
+            raise Snooze(answer.after, answer.text)
+        case "cancel":
+            raise Cancel(answer.text)
+        case "reject" | "never":
+            raise Reject(answer.text)
+        case _:
+            raise ChildFailed(answer.text)

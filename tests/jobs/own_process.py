@@ -1,0 +1,53 @@
+"""Tasks that run in processes of their own, in a module that those can import."""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import time
+
+from holdfast import Backoff, Cancel, Holdfast, Reject, Retry, Secret, Snooze
+
+hf = Holdfast(os.environ.get("OWN_PROCESS_URL", "sqlite:///unused.db"))
+ONCE = Backoff(attempts=1)
+
+
+@hf.task(process=True, retry=ONCE)
+def where(n: int) -> dict[str, int]:
+    print("this must not disturb the answer")  # noqa: T201
+    return {"pid": os.getpid(), "n": n}
+
+
+@hf.task(process=True, retry=ONCE)
+async def gently(n: int) -> int:
+    return n + 1
+
+
+@hf.task(process=True, retry=ONCE)
+def crash(how: str, password: Secret[str] = "") -> None:
+    match how:
+        case "segfault":
+            ctypes.string_at(0)
+        case "exit":
+            os._exit(9)
+        case "raise":
+            raise ValueError(f"bad {password}")
+        case "sysexit":
+            raise SystemExit(4)
+
+
+@hf.task(process=True, timeout=1.0, retry=ONCE)
+def hang() -> None:
+    while True:
+        time.sleep(10)
+
+
+@hf.task(process=True, retry=Backoff(attempts=2, first=0, never=(KeyError,)))
+def control(how: str) -> None:
+    raise {
+        "retry": Retry(0.01),
+        "snooze": Snooze(60),
+        "cancel": Cancel("gone"),
+        "reject": Reject("no"),
+        "never": KeyError("k"),
+    }[how]

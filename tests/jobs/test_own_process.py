@@ -1,0 +1,93 @@
+"""A task in a process of its own: results, failures, crashes, timeouts."""
+
+from __future__ import annotations
+
+import importlib
+import os
+from pathlib import Path
+
+import pytest
+from waiting import until
+
+from holdfast import Holdfast, Job
+from holdfast.kernel.errors import JobCancelled, JobDead, UsageError
+from holdfast.store.states import Held
+
+
+@pytest.fixture
+async def shop(tmp_path, monkeypatch):
+    monkeypatch.setenv("OWN_PROCESS_URL", f"sqlite:///{tmp_path / 'x.db'}")
+    monkeypatch.syspath_prepend(Path(__file__).parent)
+    import own_process
+
+    module = importlib.reload(own_process)
+    async with module.hf:
+        yield module
+
+
+async def test_results_come_back(shop):
+    async with shop.hf.worker():
+        found = await (await shop.where.enqueue(5)).result(20)
+        assert found["n"] == 5
+        assert found["pid"] != os.getpid()
+        assert await (await shop.gently.enqueue(1)).result(20) == 2
+
+
+@pytest.mark.parametrize(
+    ("how", "words"),
+    [
+        ("segfault", r"ended with signal 11"),
+        ("exit", "ended with exit code 9"),
+        ("raise", r"ValueError: bad \*\*\*"),
+        ("sysexit", "SystemExit: 4"),
+    ],
+)
+async def test_whatever_happens_there_only_the_job_is_dead(shop, how, words):
+    async with shop.hf.worker():
+        with pytest.raises(JobDead, match=words):
+            await (await shop.crash.enqueue(how, "hunter2")).result(20)
+        assert await (await shop.gently.enqueue(1)).result(20) == 2
+
+
+async def test_it_is_killed_at_its_timeout(shop):
+    async with shop.hf.worker():
+        with pytest.raises(JobDead, match="took longer than its timeout of 1 s"):
+            await (await shop.hang.enqueue()).result(20)
+
+
+async def test_control_exceptions_cross_over(shop):
+    async with shop.hf.worker():
+        handles = {
+            how: await shop.control.enqueue(how) for how in ("retry", "snooze", "cancel", "reject", "never")
+        }
+        with pytest.raises(JobDead):
+            await handles["retry"].result(20)
+        assert (await handles["retry"].record()).attempt == 2
+        with pytest.raises(JobCancelled, match="gone"):
+            await handles["cancel"].result(20)
+        for how in ("reject", "never"):
+            with pytest.raises(JobDead):
+                await handles[how].result(20)
+            assert (await handles[how].record()).attempt == 1
+
+        async def snoozed():
+            record = await handles["snooze"].record()
+            return record.held is Held.TIME and record.attempt == 0
+
+        await until(snoozed)
+
+
+def test_what_cannot_move_there_is_refused(tmp_path):
+    hf = Holdfast(f"sqlite:///{tmp_path / 'x.db'}")
+
+    def local() -> None: ...
+
+    with pytest.raises(UsageError, match="top of its module"):
+        hf.task(process=True)(local)
+
+    with pytest.raises(UsageError, match="cannot take the running job"):
+        hf.task(process=True)(with_job)
+    assert hf.registry.names == []
+
+
+def with_job(job: Job) -> None: ...
