@@ -109,9 +109,9 @@ class Claims(Subject):
 
     async def rescue(self, *, limit: int = 100, tx: object | None = None) -> list[Rescue]:
         if tx is not None:
-            return await self._interrupt_in(tx, f.find_ended(limit), None)
+            return await (await self._home.adopt(tx)).run(f.interrupt_ended(limit))
         rescued: list[Rescue] = []
-        passed_over = 0  # locked: their holders are finishing or renewing them right now
+        passed_over = 0  # their holders are finishing or renewing them, or another has their keys
         while len(rescued) < limit:
             found = await self._database.read(partial(f.find_ended, limit - len(rescued), passed_over))
             if not found:
@@ -122,17 +122,21 @@ class Claims(Subject):
         return rescued
 
     async def rescue_worker(self, worker: str, *, tx: object | None = None) -> list[Rescue]:
+        """At once for all that nobody is about to end; the rest key by key, and what is still busy then waits for its lease."""
         if tx is not None:
-            return await self._interrupt_in(tx, f.find_of_worker(worker), worker)
-        return await self._interrupt(await self._database.read(partial(f.find_of_worker, worker)), worker)
-
-    async def _interrupt_in(
-        self, tx: object, find: Procedure[list[f.Interrupted]], worker: str | None
-    ) -> list[Rescue]:
-        """All at once: keys that are locked in one transaction are locked in one order."""
-        executor = await self._home.adopt(tx)
-        found = await executor.run(find)
-        return await executor.run(f.interrupt(found, worker=worker)) if found else []
+            return await (await self._home.adopt(tx)).run(f.interrupt_all_of(worker))
+        find = partial(f.find_of_worker, worker)
+        found = await self._database.read(find)
+        rescued = await self._interrupt(found, worker)
+        if len(rescued) == len(found):
+            return rescued
+        for group in f.by_keys(await self._database.read(find)):
+            make = partial(f.interrupt, group, worker=worker, waits=True)
+            try:
+                rescued += await self._database.atomic(make, begin=IMPATIENT)
+            except Blocked as error:
+                note("rescue.passed_over", worker=worker, jobs=len(group), error=str(error))
+        return rescued
 
     async def _interrupt(self, found: Sequence[f.Interrupted], worker: str | None) -> list[Rescue]:
         rescued: list[Rescue] = []

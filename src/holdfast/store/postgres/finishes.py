@@ -8,7 +8,8 @@ from typing import TypeAlias
 import msgspec
 
 from holdfast.kernel.outcomes import Cancel, Dead, Done, Retry, Snooze, Unknown
-from holdfast.store.postgres.promotion import Keys, lock_chain, pass_on
+from holdfast.store.postgres.locks import Keys, lock_chain, take_chain
+from holdfast.store.postgres.promotion import pass_on
 from holdfast.store.postgres.rows import MOVED, MOVED_J, held_by, same_id
 from holdfast.store.records import ERRORS_KEPT, STRIKES_LIMIT, Claim, Finish, Rescue
 from holdfast.store.statements import Procedure, Statement
@@ -235,19 +236,57 @@ def find_of_worker(worker: str) -> Procedure[list[Interrupted]]:
     return [Interrupted(row[0], Keys(row[1], row[2])) for row in (yield Statement(sql, (worker,)))]
 
 
-def interrupt(found: Sequence[Interrupted], *, worker: str | None = None) -> Procedure[list[Rescue]]:
-    """A new token first, so that the old holder's never matches again; then as if that one put the job back."""
-    yield from lock_chain([item.keys for item in found])
-    ids = [item.job_id for item in found]
-    rows = (
-        yield Statement(_FENCE_OFF_ENDED, (ids,))
-        if worker is None
-        else Statement(_FENCE_OFF_WORKER, (ids, worker))
-    )
+def by_keys(found: Sequence[Interrupted]) -> list[list[Interrupted]]:
+    groups: dict[Keys, list[Interrupted]] = {}
+    for item in found:
+        groups.setdefault(item.keys, []).append(item)
+    return list(groups.values())
+
+
+def interrupt(
+    found: Sequence[Interrupted], *, worker: str | None = None, waits: bool = False
+) -> Procedure[list[Rescue]]:
+    """A new token first, so that the old holder's never matches again; then as if that one put the job back.
+
+    Not `waits`: who lacks a key that another has, or is locked, is passed over.
+    """
+    free = found
+    if waits:
+        yield from lock_chain([item.keys for item in found])
+    else:
+        lacking = yield from take_chain([item.keys for item in found])
+        free = [item for item in found if item.keys not in lacking]
+    sql = _fence_off(of_worker=worker is not None, waits=waits)
+    ids = [item.job_id for item in free]
+    rows = yield Statement(sql, (ids,) if worker is None else (ids, worker))
     lost = {row[0]: row for row in rows}
-    taken = [(item, lost[item.job_id]) for item in found if item.job_id in lost]
+    taken = [(item, lost[item.job_id]) for item in free if item.job_id in lost]
     yield from end([_interrupted(row, item.keys) for item, row in taken])
     return [Rescue(item.job_id, row[2], _state_after(row), row[4], row[6]) for item, row in taken]
+
+
+def interrupt_ended(limit: int) -> Procedure[list[Rescue]]:
+    """In one transaction, past those that are passed over."""
+    rescued, passed_over = list[Rescue](), 0
+    while len(rescued) < limit:
+        found = yield from find_ended(limit - len(rescued), passed_over)
+        if not found:
+            break
+        part = yield from interrupt(found)
+        rescued += part
+        passed_over += len(found) - len(part)
+    return rescued
+
+
+def interrupt_all_of(worker: str) -> Procedure[list[Rescue]]:
+    found = yield from find_of_worker(worker)
+    return (yield from interrupt(found, worker=worker)) if found else []
+
+
+def _fence_off(*, of_worker: bool, waits: bool) -> str:
+    """Whoever has the row's lock is finishing or renewing the job right now: it is not lost, or not yet."""
+    who = "j.worker = $2" if of_worker else "j.lease_until <= holdfast.now()"
+    return _FENCE_OFF.format(who=who, skip="" if waits else "SKIP LOCKED")
 
 
 _FENCE_OFF = """
@@ -257,9 +296,6 @@ WHERE j.id = ANY(ARRAY(
     SELECT j.id FROM holdfast.job j WHERE j.id = ANY($1::uuid[]) AND j.state = 'running' AND {who}
     ORDER BY j.id FOR UPDATE {skip}))
 RETURNING j.id::text, j.token, j.worker, j.strikes, j.interruptions, j.reason, j.task"""
-# Whoever holds the row's lock is finishing or renewing it right now: it is not lost.
-_FENCE_OFF_ENDED = _FENCE_OFF.format(who="j.lease_until <= holdfast.now()", skip="SKIP LOCKED")
-_FENCE_OFF_WORKER = _FENCE_OFF.format(who="j.worker = $2", skip="")
 
 
 def _interrupted(row: Sequence[object], keys: Keys) -> Ending:

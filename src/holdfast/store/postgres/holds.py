@@ -8,68 +8,18 @@ from functools import partial
 import msgspec
 
 from holdfast.store.edge import checked
-from holdfast.store.ladder import climb, share
 from holdfast.store.parts import in_parts
+from holdfast.store.postgres.candidates import Candidate, Past, find_candidates, promote
 from holdfast.store.postgres.claims import part_size
 from holdfast.store.postgres.finishes import put_back
+from holdfast.store.postgres.locks import Keys, take_chain
 from holdfast.store.postgres.moves import expire, find_expired
-from holdfast.store.postgres.promotion import (
-    CHUNK,
-    WINDOW,
-    Keys,
-    apply,
-    fill_windows,
-    lock_chain,
-    lock_own,
-    look_at,
-    pass_on,
-)
-from holdfast.store.postgres.rows import WAITING, same_id, to_waiting
+from holdfast.store.postgres.promotion import CHUNK, WINDOW, fill_windows, pass_on
+from holdfast.store.postgres.rows import same_id
 from holdfast.store.postgres.subject import Subject
 from holdfast.store.records import Claim
 from holdfast.store.statements import Procedure, Statement
 from holdfast.store.states import Held
-
-
-class Candidate(msgspec.Struct, frozen=True):
-    job_id: str
-    keys: Keys
-
-
-def find_candidates(limit: int) -> Procedure[list[Candidate]]:
-    """Without locks: what has arrived, then what is due."""
-    rows = yield Statement(_CANDIDATES, (limit,))
-    found = {True: list[Candidate](), False: list[Candidate]()}
-    for job_id, ordered, concurrency, is_due in rows:
-        found[is_due].append(Candidate(job_id, Keys(ordered, concurrency)))
-    return share(found[False], found[True], limit)
-
-
-_CANDIDATES = """
-SELECT * FROM (
-    SELECT id::text, ordering_key, concurrency_key, false FROM holdfast.job
-    WHERE held = 'arrived' ORDER BY rank LIMIT $1) arrived
-UNION ALL
-SELECT * FROM (
-    SELECT id::text, ordering_key, concurrency_key, true FROM holdfast.job
-    WHERE held = 'time' AND run_at <= (SELECT holdfast.now()) ORDER BY run_at, rank LIMIT $1) due"""
-
-
-def promote(candidates: Sequence[Candidate], *, window: int) -> Procedure[int]:
-    """With their keys locked they are read again: another may have promoted or cancelled some of them."""
-    yield from lock_own([candidate.keys for candidate in candidates])
-    rows = yield Statement(_STILL_WAITING, ([candidate.job_id for candidate in candidates],))
-    waiting = [to_waiting(row) for row in rows]
-    facts = yield from look_at(waiting, behind=True)
-    yield from apply(climb(waiting, facts, window=window))
-    return len(waiting)
-
-
-_STILL_WAITING = f"""
-SELECT {WAITING} FROM unnest($1::uuid[]) WITH ORDINALITY AS g(id, place), holdfast.job w
-WHERE {same_id("g", "w")}
-    AND CASE w.held WHEN 'arrived' THEN true WHEN 'time' THEN w.run_at <= holdfast.now() END
-ORDER BY g.place FOR UPDATE OF w SKIP LOCKED"""
 
 
 def unhold(
@@ -91,6 +41,9 @@ ranked AS MATERIALIZED (SELECT freed.id, nextval('holdfast.rank') AS rank FROM f
 UPDATE holdfast.job j SET rank = ranked.rank,
     held = CASE WHEN j.concurrency_key IS NULL AND j.tenant IS NULL THEN NULL ELSE 'arrived' END
 FROM ranked WHERE {same_id("ranked")} RETURNING j.id::text"""
+
+
+_ROUNDS = 10  # looks of one promote, when some of what it found is passed over
 
 
 class Missed(msgspec.Struct, frozen=True):
@@ -123,20 +76,32 @@ UNION ALL
 
 
 def repair(missed: Missed, *, window: int) -> Procedure[int]:
-    yield from lock_chain(missed.keys)
-    ready = yield from pass_on(missed.keys, window=window)
+    """A key that another has just now is looked at in the next round."""
+    lacking = yield from take_chain(missed.keys)
+    ready = yield from pass_on([key for key in missed.keys if key not in lacking], window=window)
     return ready + (yield from fill_windows(missed.places, window=window))
 
 
 @checked
 class Holds(Subject):
     async def promote(self, *, window: int = WINDOW, limit: int = 500) -> int:
-        looked = 0
-        found = await self._database.read(partial(find_candidates, limit))
-        for start in range(0, len(found), CHUNK):
-            part = found[start : start + CHUNK]
-            looked += await self._database.atomic(partial(promote, part, window=window), repeatable=True)
+        looked, past = 0, Past()
+        for _ in range(_ROUNDS):
+            before = past.size
+            found = await self._database.read(partial(find_candidates, limit - looked, past))
+            is_all = len(found) < limit - looked
+            for start in range(0, len(found), CHUNK):
+                looked += await self._promote(found[start : start + CHUNK], window, past)
+            if is_all or looked >= limit or past.size == before:
+                break
         return looked
+
+    async def _promote(self, part: Sequence[Candidate], window: int, past: Past) -> int:
+        free = past.without(part)
+        done = await self._database.atomic(partial(promote, free, window=window), repeatable=True)
+        for candidate, lock in done.passed_over:
+            past.pass_over(candidate, lock)
+        return done.number
 
     async def hold(self, claims: Sequence[Claim], reason: Held) -> list[bool]:
         return await in_parts(
@@ -158,12 +123,16 @@ class Holds(Subject):
         return await self._database.write(make, repeatable=True)
 
     async def expire(self, *, limit: int = 500) -> int:
-        gone = 0
-        found = await self._database.read(partial(find_expired, limit))
-        for start in range(0, len(found), CHUNK):
-            gone += await self._database.atomic(
-                partial(expire, found[start : start + CHUNK]), repeatable=True
-            )
+        gone = passed_over = 0  # passed over: locked, or with a key that another has just now
+        while gone < limit:
+            found = await self._database.read(partial(find_expired, limit - gone, passed_over))
+            if not found:
+                break
+            for start in range(0, len(found), CHUNK):
+                part = found[start : start + CHUNK]
+                number = await self._database.atomic(partial(expire, part), repeatable=True)
+                gone += number
+                passed_over += len(part) - number
         return gone
 
     async def repair(self, *, limit: int = 500) -> int:

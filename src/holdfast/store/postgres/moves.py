@@ -7,7 +7,8 @@ from collections.abc import Sequence
 import msgspec
 
 from holdfast.kernel.show import storable
-from holdfast.store.postgres.promotion import Keys, lock_chain, pass_on
+from holdfast.store.postgres.locks import Keys, lock_chain, take_chain
+from holdfast.store.postgres.promotion import pass_on
 from holdfast.store.postgres.rows import MOVED, MOVED_J
 from holdfast.store.statements import Procedure, Statement
 from holdfast.store.states import State
@@ -44,18 +45,18 @@ class Expired(msgspec.Struct, frozen=True):
     keys: Keys
 
 
-def find_expired(limit: int) -> Procedure[list[Expired]]:
+def find_expired(limit: int, skip: int = 0) -> Procedure[list[Expired]]:
     sql = """SELECT id::text, ordering_key, concurrency_key FROM holdfast.job
         WHERE expires_at IS NOT NULL AND state = 'queued' AND expires_at <= (SELECT holdfast.now())
-        ORDER BY expires_at LIMIT $1"""
-    return [Expired(row[0], Keys(row[1], row[2])) for row in (yield Statement(sql, (limit,)))]
+        ORDER BY expires_at, id LIMIT $1 OFFSET $2"""
+    return [Expired(row[0], Keys(row[1], row[2])) for row in (yield Statement(sql, (limit, skip)))]
 
 
 def expire(found: Sequence[Expired]) -> Procedure[int]:
-    yield from lock_chain([item.keys for item in found])
+    lacking = yield from take_chain([item.keys for item in found])
     sql = """SELECT id::text FROM holdfast.job WHERE id = ANY($1::uuid[]) AND state = 'queued'
         AND expires_at <= holdfast.now() ORDER BY id FOR UPDATE SKIP LOCKED"""
-    rows = yield Statement(sql, ([item.job_id for item in found],))
+    rows = yield Statement(sql, ([item.job_id for item in found if item.keys not in lacking],))
     return (yield from bury([row[0] for row in rows], "expired"))
 
 

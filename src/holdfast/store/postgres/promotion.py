@@ -1,68 +1,19 @@
-"""From held to ready: lock the keys, look at what is taken, let the ladder decide, write the decision.
+"""From held to ready: look at what is taken of the keys, let the ladder decide, write the decision.
 
-Keys are locked before rows, always in the same order, and in a statement of their own: the statement after it sees
-everything that was committed while it waited. Whoever changes a job that has keys takes this way, so the facts
-cannot change between looking and writing. Ordering keys come first, because the job whose turn is next
-tells which concurrency key it needs.
+The keys are locked by whoever calls this (see locks), so the facts cannot change between looking and writing.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from zlib import crc32
-
-import msgspec
+from collections.abc import Sequence
 
 from holdfast.store.ladder import Facts, Step, Waiting, climb
+from holdfast.store.postgres.locks import Keys
 from holdfast.store.postgres.rows import WAITING, same_id, to_waiting
 from holdfast.store.statements import Procedure, Statement
 
 WINDOW = 100  # ready jobs of one tenant in one queue, when the caller does not say
 CHUNK = 100  # jobs with keys in one transaction: each key is a lock in the server's one lock table
-_ORDERING, _CONCURRENCY = 0x486F_0001, 0x486F_0002  # the classes of our advisory locks
-
-
-class Keys(msgspec.Struct, frozen=True):
-    """The keys of one job: what it may let go of, and what it may need."""
-
-    ordered: str | None
-    concurrency: str | None
-
-
-def lock(kind: int, names: Iterable[str | None]) -> Procedure[None]:
-    """Wait until these keys are ours, until the transaction ends."""
-    hashes = sorted({_hash(name) for name in names if name is not None})
-    if hashes:
-        sql = "SELECT pg_advisory_xact_lock($1::int, k.hash) FROM unnest($2::int[]) AS k(hash)"
-        yield Statement(sql, (kind, hashes))
-
-
-def _hash(name: str) -> int:
-    return crc32(name.encode()) - 0x8000_0000
-
-
-def lock_own(keys: Sequence[Keys]) -> Procedure[None]:
-    """For who takes turns and slots of these keys, and lets go of none."""
-    yield from lock(_ORDERING, (key.ordered for key in keys))
-    yield from lock(_CONCURRENCY, (key.concurrency for key in keys))
-
-
-def lock_chain(keys: Sequence[Keys]) -> Procedure[None]:
-    """For who may let go of turns: also the slots that the next in order will need."""
-    orders = sorted({key.ordered for key in keys if key.ordered is not None})
-    following: list[str] = []
-    if orders:
-        yield from lock(_ORDERING, orders)
-        rows = yield Statement(_FOLLOWING, (orders,))
-        following = [row[0] for row in rows]
-    yield from lock(_CONCURRENCY, [*(key.concurrency for key in keys), *following])
-
-
-_FOLLOWING = """
-SELECT w.concurrency_key FROM unnest($1::text[]) AS k(key) CROSS JOIN LATERAL (
-    SELECT j.concurrency_key FROM holdfast.job j
-    WHERE j.ordering_key = k.key AND j.held = 'ordering' ORDER BY j.rank LIMIT 1) w
-WHERE w.concurrency_key IS NOT NULL"""
 
 
 def pass_on(keys: Sequence[Keys], *, window: int = WINDOW) -> Procedure[int]:
