@@ -80,7 +80,7 @@ class Batcher(Generic[Item, Answer]):
         try:
             answers = await self._flush([item for item, _ in batch])
         except BaseException as error:
-            if len(batch) == 1 or not _is_one_items_fault(error):
+            if len(batch) == 1 or not is_one_items_fault(error):
                 _fail(batch, error)
                 if not isinstance(error, Exception):
                     raise
@@ -95,7 +95,8 @@ class Batcher(Generic[Item, Answer]):
         await self._flush_parts(batch[middle:])
 
 
-def _is_one_items_fault(error: BaseException) -> bool:
+def is_one_items_fault(error: BaseException) -> bool:
+    """Whether the rest may succeed without the one item that it is about."""
     if isinstance(error, HoldfastError):
         return not isinstance(error, StoreError) or type(error) is StoreError
     return isinstance(error, Exception)

@@ -22,8 +22,12 @@ async def in_parts(
         except (StoreError, NotOpen) as error:
             if not answers:
                 raise
-            raise CommitUnknown(
-                f"{len(answers):,} of {len(items):,} were written before this failed: {error} Look at each before "
-                "doing it again."
-            ) from error
+            raise partly(len(answers), len(items), error) from error
     return answers
+
+
+def partly(number: int, total: int, error: BaseException) -> CommitUnknown:
+    """A call of several transactions, of which one failed."""
+    return CommitUnknown(
+        f"{number:,} of {total:,} were written before this failed: {error} Look at each before doing it again."
+    )

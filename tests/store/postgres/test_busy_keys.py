@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import asyncio
-from contextlib import asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager
 
 import pytest
 from clocks import advance
-from kit import put, put_many, take, the
+from kit import blocked, end, put, put_many, take, the
 
+from holdfast.kernel.errors import CommitUnknown, StoreUnavailable
 from holdfast.kernel.outcomes import Done
+from holdfast.store.postgres import endings
 from holdfast.store.records import Finish
 from holdfast.store.states import Held, State
 
@@ -22,9 +24,10 @@ async def busy(store, other):
 
     @asynccontextmanager
     async def holding(**keys):
-        await put(store, queue="busy", **keys)
+        job_id = await put(store, queue="busy", **keys)
         await store.holds.promote()
         [claim] = await store.claims.claim({"busy": 1}, lease=900, worker="slow")
+        assert claim.job_id == job_id
         async with other.transaction() as tx:
             await other.claims.finish([Finish(claim, Done())], tx=tx)
             async with asyncio.timeout(SOON):
@@ -114,3 +117,76 @@ async def test_repair_passes_over_a_busy_key(store, busy):
         assert await store.holds.repair() == 1
         assert (await the(store, missed[1])).held is None
     assert (await the(store, behind[1])).held is None  # passed on by the transaction that had the key
+
+
+def running(coroutine):
+    return asyncio.get_running_loop().create_task(coroutine)
+
+
+async def released(store, job_ids):
+    """Return when none of these is running any more."""
+    while any([(await the(store, job_id)).lease_until for job_id in job_ids]):
+        await asyncio.sleep(0.01)
+
+
+@pytest.mark.parametrize("verb", ["release", "hold"])
+async def test_what_is_put_back_waits_only_for_its_own_key(store, busy, verb):
+    kept = await put(store, concurrency="c", concurrency_limit=9)
+    made = [await put(store), await put(store, ordered="free"), await put(store)]
+    await store.holds.promote()
+    claims = await take(store, 9)
+    async with busy(concurrency="c", concurrency_limit=9):
+        give = store.claims.release(claims) if verb == "release" else store.holds.hold(claims, Held.GUARD)
+        giving = running(give)
+        await released(store, made)
+        assert (await the(store, kept)).state is State.RUNNING
+        assert not giving.done()
+    assert await giving == [True] * 4
+
+
+async def test_the_finish_of_a_free_key_does_not_wait_behind_many_of_a_busy_one(store, busy):
+    await put_many(store, 120, concurrency="c", concurrency_limit=900)
+    free = await put(store, ordered="free")
+    await store.holds.promote()
+    claims = await take(store, 200)
+    async with busy(concurrency="c", concurrency_limit=900):
+        waiting = [running(end(store, claim)) for claim in claims if claim.job_id != free]
+        await asyncio.sleep(0)
+        [claim] = [claim for claim in claims if claim.job_id == free]
+        assert await end(store, claim)
+        assert not any(task.done() for task in waiting)
+    assert await asyncio.gather(*waiting) == [True] * 120
+
+
+async def test_who_waits_for_a_key_that_is_free_soon_does_not_wait_behind_forgotten_ones(store, busy):
+    """However many keys are forgotten, and however few connections there are to wait on."""
+    keys = [{"concurrency": f"c{number}", "concurrency_limit": 9} for number in range(6)]
+    for key in keys:
+        await put(store, **key)
+    await store.holds.promote()
+    claims = await take(store, 9)
+    async with AsyncExitStack() as stack:
+        for key in keys[1:]:
+            await stack.enter_async_context(busy(**key))
+        forgotten = [running(end(store, claim)) for claim in claims[1:]]
+        async with busy(**keys[0]):
+            soon = running(end(store, claims[0]))
+            await blocked(store, 2)
+        assert await asyncio.wait_for(soon, SOON)
+        assert not any(task.done() for task in forgotten)
+    assert await asyncio.gather(*forgotten) == [True] * 5
+
+
+async def test_who_waited_long_enough_for_a_key_is_told_what_is_written(store, busy, monkeypatch):
+    monkeypatch.setattr(endings, "LIMIT", 0.3)
+    await put(store, concurrency="c", concurrency_limit=9)
+    await put_many(store, 2, ordered="free")
+    await store.holds.promote()
+    first, second = await take(store, 9)
+    async with busy(concurrency="c", concurrency_limit=9):
+        with pytest.raises(StoreUnavailable, match="Nothing was stored"):
+            await store.claims.finish([Finish(first, Done())])
+        with pytest.raises(CommitUnknown, match="1 of 2 were written"):
+            await store.claims.finish([Finish(first, Done()), Finish(second, Done())])
+    assert (await the(store, second.job_id)).state is State.SUCCEEDED
+    assert await end(store, first)

@@ -11,8 +11,8 @@ from kit import blocked, end, job, put, put_many, take, the
 
 from holdfast.kernel.outcomes import Done, Retry
 from holdfast.store.postgres import candidates, claiming, finishes, moves
-from holdfast.store.postgres.low_water import LowWater
 from holdfast.store.postgres.locks import Keys
+from holdfast.store.postgres.low_water import LowWater
 from holdfast.store.records import Enqueued, Finish
 from holdfast.store.states import Held, State
 

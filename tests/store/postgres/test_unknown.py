@@ -143,10 +143,10 @@ async def test_one_transaction_does_not_lock_more_keys_than_the_servers_lock_tab
 
     def watched(keys):
         locked.append(len(set(keys)))
-        return lock_chain(keys)
+        return take_chain(keys)
 
-    lock_chain = finishes.lock_chain
-    monkeypatch.setattr(finishes, "lock_chain", watched)
+    take_chain = finishes.take_chain
+    monkeypatch.setattr(finishes, "take_chain", watched)
     claims = await take(store, 1_050)
     released, held, rest = claims[:350], claims[350:700], claims[700:]
     assert await store.claims.release(released) == [True] * 350

@@ -2,45 +2,36 @@
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from functools import partial
 
 from holdfast.kernel.errors import CommitUnknown, StoreError
-from holdfast.kernel.outcomes import Retry, Snooze
 from holdfast.kernel.telemetry import note
 from holdfast.store.batching import Batcher
 from holdfast.store.checks import all_held
 from holdfast.store.edge import checked
-from holdfast.store.parts import in_parts
 from holdfast.store.postgres import claiming as c
 from holdfast.store.postgres import finishes as f
-from holdfast.store.postgres.connection import BEGIN, IMPATIENT, still_unknown
+from holdfast.store.postgres.connection import IMPATIENT
 from holdfast.store.postgres.failures import Blocked
 from holdfast.store.postgres.low_water import LowWater, count_dead
 from holdfast.store.postgres.promotion import CHUNK
+from holdfast.store.postgres.settling import settled
 from holdfast.store.postgres.subject import Home, Subject
 from holdfast.store.records import Claim, Finish, Renewal, Rescue
 from holdfast.store.statements import Procedure
-
-_MANY = 1_000  # jobs without keys in one transaction
 
 
 @checked
 class Claims(Subject):
     def __init__(self, home: Home) -> None:
         super().__init__(home)
-        # A batch is one transaction. Keyed finishes stand apart, so that plain ones never wait for a key; and one
-        # that must wait for a key leaves its batch, so that the others do not wait with it.
+        # What has keys stands apart (see endings), so that plain jobs never wait for a key.
         self._plain: Batcher[Sequence[Finish], list[bool]] = Batcher(
             self._finish_groups, size=len, limit=500, name="finish"
         )
-        self._others: Batcher[Sequence[Finish], list[bool] | Exception] = Batcher(
-            self._finish_keyed_groups, size=len, limit=CHUNK, name="finish-keyed"
-        )
         self._water = LowWater()
-        self._patient = asyncio.Semaphore(max(1, self._database.target.pool_size // 4))
 
     async def claim(self, wants: Mapping[str, int], *, lease: float, worker: str) -> list[Claim]:
         if not any(number > 0 for number in wants.values()):
@@ -65,7 +56,7 @@ class Claims(Subject):
             self._database.pool.check()
             if f.is_plain(finishes):
                 return await self._plain.add(finishes)
-            return await in_parts(finishes, part_size(item.claim for item in finishes), self._finish_keyed)
+            return await self._home.endings.end([f.ending(item) for item in finishes])
         executor = await self._home.adopt(tx)
         return all_held(finishes, await executor.run(f.finish(finishes)))
 
@@ -83,7 +74,7 @@ class Claims(Subject):
         except CommitUnknown as error:
             # What was claimed, if anything, is rescued when its lease ends: nobody knows the token.
             note("claim.answer_lost", worker=worker, error=repr(error))
-            accepted, claims = await still_unknown(error, self._finish_again(finishes, error)), []
+            accepted, claims = await self._settled(finishes, error), []
         return accepted, claims
 
     async def _look_for_dead(self) -> None:
@@ -93,11 +84,7 @@ class Claims(Subject):
                 self._water.tell(await self._database.read(count_dead))
 
     async def release(self, claims: Sequence[Claim]) -> list[bool]:
-        return await in_parts(
-            claims,
-            part_size(claims),
-            lambda part: self._database.atomic(partial(f.put_back, part), urgent=True),
-        )
+        return await self._home.endings.end(f.putting_back(claims))
 
     async def report(self, claim: Claim, *, progress: float | None = None, note: str | None = None) -> bool:
         make = partial(c.report, claim, progress=progress, note=note)
@@ -145,66 +132,16 @@ class Claims(Subject):
             rescued += await self._database.atomic(partial(f.interrupt, part, worker=worker))
         return rescued
 
-    async def _finish_keyed(self, finishes: Sequence[Finish]) -> list[bool]:
-        answer = await self._others.add(finishes)
-        if isinstance(answer, Blocked):
-            async with self._patient:
-                return await self._finish_settled(finishes, begin=BEGIN)
-        if isinstance(answer, Exception):
-            raise answer
-        return answer
-
-    async def _finish_keyed_groups(
-        self, groups: Sequence[Sequence[Finish]]
-    ) -> Sequence[list[bool] | Exception]:
-        """All together; when one is blocked, each by itself, and who is blocked is told so."""
-        try:
-            return await self._finish_groups(groups)
-        except Blocked as error:
-            if len(groups) == 1:
-                return [error]
-        return [await self._finish_group(group) for group in groups]
-
-    async def _finish_group(self, group: Sequence[Finish]) -> list[bool] | Exception:
-        try:
-            [answer] = await self._finish_groups([group])
-        except Exception as error:  # noqa: BLE001  what one fails with is not the others' failure
-            return error
-        return answer
-
     async def _finish_groups(self, groups: Sequence[Sequence[Finish]]) -> list[list[bool]]:
         """The finishes of many callers as one, and each caller's answers."""
         together = [item for group in groups for item in group]
-        answers = iter(await self._finish_settled(together, begin=IMPATIENT))
-        return [[next(answers) for _ in group] for group in groups]
-
-    async def _finish_settled(self, finishes: Sequence[Finish], *, begin: str) -> list[bool]:
-        make = partial(f.finish, finishes)
+        make = partial(f.finish, together)
         try:
-            if f.is_plain(finishes):
-                return await self._database.write(make, urgent=True)
-            return await self._database.atomic(make, urgent=True, begin=begin)
+            told = iter(await self._database.write(make, urgent=True))
         except CommitUnknown as unknown:
-            return await still_unknown(unknown, self._finish_again(finishes, unknown))
+            told = iter(await self._settled(together, unknown))
+        return [[next(told) for _ in group] for group in groups]
 
-    async def _finish_again(self, finishes: Sequence[Finish], unknown: CommitUnknown) -> list[bool]:
-        """After a lost answer: try again, which waits for a first try that is still under way, then look."""
-        run = self._database.write if f.is_plain(finishes) else self._database.atomic
-        pairs = [f.pair_of(item.claim) for item in finishes]
-        accepted = await run(partial(f.finish, finishes), urgent=True)
-        ended = {pair for pair, ok in zip(pairs, accepted, strict=True) if ok}
-        if doubtful := [pair for pair in dict.fromkeys(pairs) if pair not in ended]:
-            found = await self._database.read(
-                partial(f.settle, [job_id for job_id, _ in doubtful], [token for _, token in doubtful])
-            )
-            ended |= {pair for pair, ok in zip(doubtful, found, strict=True) if ok}
-        for item, pair in zip(finishes, pairs, strict=True):
-            # Put back by the first try and claimed by another since, or lost before it: nobody can tell.
-            if pair not in ended and isinstance(item.outcome, Retry | Snooze):
-                raise unknown
-        return f.answers(pairs, ended)
-
-
-def part_size(claims: Iterable[Claim]) -> int:
-    """How many of these fit into one transaction."""
-    return CHUNK if any(claim.keyed for claim in claims) else _MANY
+    async def _settled(self, finishes: Sequence[Finish], unknown: CommitUnknown) -> list[bool]:
+        endings = [f.ending(item) for item in finishes]
+        return await settled(self._database, endings, unknown, partial(f.finish, finishes))

@@ -13,6 +13,7 @@ from holdfast.kernel.errors import CommitUnknown, NotOpen, SchemaMissing, StoreE
 from holdfast.kernel.randomness import jittered
 from holdfast.kernel.telemetry import note
 from holdfast.store.postgres.failures import FAILURES, is_fenced, is_lost, is_transient, is_unsent, translate
+from holdfast.store.postgres.patience import Patience
 from holdfast.store.postgres.pool import Pool
 from holdfast.store.postgres.url import Target
 from holdfast.store.statements import Procedure
@@ -90,6 +91,7 @@ class Database:
     def __init__(self, target: Target) -> None:
         self.target = target
         self.missing: list[str] = []  # migrations that the tables lack; nothing works until they are applied
+        self.patience = Patience(max(1, target.pool_size // 4))
         self.pool = Pool(lambda: connect(target), size=target.pool_size, wait=target.pool_wait)
 
     async def read(self, make: Callable[[], Procedure[T]]) -> T:

@@ -8,7 +8,7 @@ from typing import TypeAlias
 import msgspec
 
 from holdfast.kernel.outcomes import Cancel, Dead, Done, Retry, Snooze, Unknown
-from holdfast.store.postgres.locks import Keys, lock_chain, take_chain
+from holdfast.store.postgres.locks import Keys, Lock, lock_chain, take_chain, wait_for
 from holdfast.store.postgres.promotion import pass_on
 from holdfast.store.postgres.rows import MOVED, MOVED_J, held_by, same_id
 from holdfast.store.records import ERRORS_KEPT, STRIKES_LIMIT, Claim, Finish, Rescue
@@ -32,6 +32,15 @@ class Ending(msgspec.Struct, frozen=True):
     reason: str | None = None
     error: str | None = None
     result: str | None = None
+
+    @property
+    def pair(self) -> Pair:
+        return self.job_id, self.token
+
+    @property
+    def is_keyed(self) -> bool:
+        """Whether another job may be waiting for this one to end."""
+        return self.keys.ordered is not None or self.keys.concurrency is not None
 
 
 def is_plain(finishes: Sequence[Finish]) -> bool:
@@ -110,34 +119,48 @@ def ending(item: Finish) -> Ending:
             return Ending(claim.job_id, claim.token, keys, State.UNKNOWN, reason=reason, error=reason)
 
 
-def put_back(claims: Sequence[Claim], *, held: Held | None = None) -> Procedure[list[bool]]:
+def putting_back(claims: Sequence[Claim], *, held: Held | None = None) -> list[Ending]:
     """Uncharged, because they were not run: at their old place, or held for a reason that only `unhold` ends."""
-    return end(
-        [
-            Ending(
-                claim.job_id,
-                claim.token,
-                Keys(claim.ordered, claim.concurrency),
-                State.QUEUED,
-                uncharge=1,
-                keep_rank=held is None,
-                held=held,
-            )
-            for claim in claims
-        ]
-    )
+    return [
+        Ending(
+            claim.job_id,
+            claim.token,
+            Keys(claim.ordered, claim.concurrency),
+            State.QUEUED,
+            uncharge=1,
+            keep_rank=held is None,
+            held=held,
+        )
+        for claim in claims
+    ]
 
 
 def end(endings: Sequence[Ending]) -> Procedure[list[bool]]:
     """Any outcomes, with or without keys; what was held is passed on in the same transaction."""
+    yield from lock_chain([item.keys for item in endings])
+    return (yield from _end(endings))
+
+
+def end_free(endings: Sequence[Ending], *, first: Lock | None = None) -> Procedure[list[bool | Lock]]:
+    """The same without waiting for keys, but for the `first`: who lacks a lock is told which, and is left alone.
+
+    It waits before it holds anything, so it is never in anyone's way meanwhile.
+    """
+    if first is not None:
+        yield from wait_for(first)
+    lacking = yield from take_chain([item.keys for item in endings])
+    told = iter((yield from _end([item for item in endings if item.keys not in lacking])))
+    return [lacking[item.keys] if item.keys in lacking else next(told) for item in endings]
+
+
+def _end(endings: Sequence[Ending]) -> Procedure[list[bool]]:
     if not endings:
         return []
-    pairs = [(item.job_id, item.token) for item in endings]
+    pairs = [item.pair for item in endings]
     first = dict(zip(reversed(pairs), reversed(endings), strict=True))
     once = [item for pair, item in zip(pairs, endings, strict=True) if first[pair] is item]
-    yield from lock_chain([item.keys for item in once])
     accepted = {(row[0], row[1]) for row in (yield Statement(_END, _columns(once)))}
-    yield from pass_on([item.keys for item in once if (item.job_id, item.token) in accepted])
+    yield from pass_on([item.keys for item in once if item.pair in accepted])
     return answers(pairs, accepted)
 
 

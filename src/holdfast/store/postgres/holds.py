@@ -8,10 +8,8 @@ from functools import partial
 import msgspec
 
 from holdfast.store.edge import checked
-from holdfast.store.parts import in_parts
 from holdfast.store.postgres.candidates import Candidate, Past, find_candidates, promote
-from holdfast.store.postgres.claims import part_size
-from holdfast.store.postgres.finishes import put_back
+from holdfast.store.postgres.finishes import putting_back
 from holdfast.store.postgres.locks import Keys, take_chain
 from holdfast.store.postgres.moves import expire, find_expired
 from holdfast.store.postgres.promotion import CHUNK, WINDOW, fill_windows, pass_on
@@ -104,11 +102,7 @@ class Holds(Subject):
         return done.number
 
     async def hold(self, claims: Sequence[Claim], reason: Held) -> list[bool]:
-        return await in_parts(
-            claims,
-            part_size(claims),
-            lambda part: self._database.atomic(partial(put_back, part, held=reason), urgent=True),
-        )
+        return await self._home.endings.end(putting_back(claims, held=reason))
 
     async def unhold(
         self,

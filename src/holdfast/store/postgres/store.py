@@ -16,6 +16,7 @@ from holdfast.store.postgres.claims import Claims
 from holdfast.store.postgres.connection import Database, connect
 from holdfast.store.postgres.dead import Dead
 from holdfast.store.postgres.diagnosis import OLDEST_SERVER, Diagnosis
+from holdfast.store.postgres.endings import Endings
 from holdfast.store.postgres.failures import FAILURES, translate
 from holdfast.store.postgres.history import History
 from holdfast.store.postgres.holds import Holds
@@ -39,6 +40,7 @@ class PostgresStore:
         """`listen_url` leads to the same server without a pooler in between, for the one connection that listens."""
         self.database = Database(url if isinstance(url, Target) else parse(url))
         self.wakeups = Wakeups(self.database, parse(listen_url) if listen_url else self.database.target)
+        self.endings = Endings(self.database)
         self._id: str | None = None
         self.jobs = Jobs(self)
         self.claims = Claims(self)

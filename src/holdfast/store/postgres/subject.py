@@ -6,11 +6,13 @@ from collections.abc import Collection
 from typing import Protocol
 
 from holdfast.store.postgres.connection import Database
+from holdfast.store.postgres.endings import Endings
 from holdfast.store.postgres.transaction import Executor
 
 
 class Home(Protocol):
     database: Database
+    endings: Endings
 
     async def adopt(self, tx: object) -> Executor:
         """What runs our verbs in this transaction; raises WrongConnection when it is not one of our database."""
