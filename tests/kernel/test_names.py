@@ -54,9 +54,12 @@ def test_bad_names(name, word):
 
 
 def test_length_depends_on_the_kind():
-    assert check_name("unique key", "x" * 500)
-    for kind, longest in (("queue", 200), ("task", 200), ("unique key", 500)):
-        with pytest.raises(UsageError, match=f"at most {longest} characters") as caught:
+    for kind, longest in (("queue", 200), ("task", 200), ("unique key", 500), ("subject", 600)):
+        for longest_name in ("x" * longest, "é" * (longest // 2), "\U00020000" * (longest // 4)):
+            assert check_name(kind, longest_name)
+            with pytest.raises(UsageError, match=f"at most {longest} bytes"):
+                check_name(kind, f"{longest_name}x")
+        with pytest.raises(UsageError, match=f"at most {longest} bytes") as caught:
             check_name(kind, "x" * 10_000)
         assert "(10000 characters)" in str(caught.value)
         assert len(str(caught.value)) < 200

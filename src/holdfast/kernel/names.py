@@ -10,8 +10,14 @@ from holdfast.kernel.errors import PayloadError, UsageError
 from holdfast.kernel.show import show
 
 HUNDRED_YEARS = 100 * 365.25 * 86_400.0
-_LONGEST = {"queue": 200, "task": 200, "subject": 600}  # a subject says before a name what it names
-_LONGEST_KEY = 500  # 4 bytes a character still fit into an index entry of PostgreSQL
+# In bytes of UTF-8, so that what stands in one index fits into an entry of PostgreSQL, which has 2,704: a queue and a
+# tenant, or the four names of an idempotency key.
+LONGEST = {
+    "queue": 200,
+    "task": 200,
+    "subject": 600,
+}  # a subject is any other name with its kind: lease:nightly
+LONGEST_NAME = 500
 # Controls break terminals and logs, NUL breaks PostgreSQL, lone surrogates have no UTF-8.
 _SURROGATE = re.compile("[\ud800-\udfff]")
 _UNFIT = re.compile("[\x00-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff]")
@@ -22,12 +28,12 @@ def check_name(kind: str, value: Any) -> str:
     if not isinstance(value, str):
         raise UsageError(f"A {kind} must be a string, not {show(value)} ({type(value).__name__}).")
     name = str.__str__(value)  # a member of a StrEnum becomes the text that drivers can bind
-    longest = _LONGEST.get(kind, _LONGEST_KEY)
+    longest = LONGEST.get(kind, LONGEST_NAME)
     if not name:
         raise UsageError(f"A {kind} must not be empty. Give it at least one character.")
-    if len(name) > longest:
+    if len(name) > longest or (not name.isascii() and len(name.encode(errors="surrogatepass")) > longest):
         raise UsageError(
-            f"The {kind} {show(name)} is too long: at most {longest} characters. Shorten or hash it."
+            f"The {kind} {show(name)} is too long: at most {longest} bytes of UTF-8. Shorten or hash it."
         )
     if (found := _UNFIT.search(name)) is not None:
         raise UsageError(

@@ -69,14 +69,14 @@ _set = (
     msgspec.structs.force_setattr
 )  # for members of enums and the like: what drivers can bind takes their place
 _ID = re.compile("[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}")
-_SHORT = 200  # characters that a name of any kind may have
+_SHORT = 200  # bytes that a name of any kind may have
 
 
 def _is_short(name: object) -> bool:
     """A usual name. What is not printable, or ends with a space, is for `check_name` to judge."""
     return (
         type(name) is str
-        and 0 < len(name) <= _SHORT
+        and 0 < len(name) <= (_SHORT if name.isascii() else _SHORT // 4)
         and name.isprintable()
         and name[0] != " "
         and name[-1] != " "

@@ -24,7 +24,7 @@ from holdfast.kernel.errors import (
 from holdfast.kernel.outcomes import Done
 from holdfast.store.postgres.store import PostgresStore
 from holdfast.store.records import Enqueued, Finish
-from holdfast.store.states import State
+from holdfast.store.states import Held, State
 
 
 @pytest.fixture
@@ -316,6 +316,20 @@ async def test_one_bad_row_fails_only_its_own_caller(store):
     assert isinstance(answers.pop(10), UsageError)
     assert answers == [[Enqueued(new.id, created=True)] for new in good]
     assert await total(store) == 20
+
+
+async def test_one_job_that_cannot_be_promoted_keeps_no_other_from_it(store):
+    async with store.transaction() as tx:
+        await tx.execute(
+            "ALTER TABLE holdfast.job ADD CHECK (task <> 'poison' OR coalesce(held, '') = 'arrived')"
+        )
+    poison = await put(store, task="poison", ordered="o")
+    behind = await put(store, ordered="o")
+    others = await put_many(store, 150, tenant="a")
+    for _ in range(2):
+        assert await store.holds.promote(limit=100) in (50, 100)
+    assert [(await the(store, job_id)).held for job_id in others].count(None) == 100  # a full window
+    assert [(await the(store, job_id)).held for job_id in (poison, behind)] == [Held.ARRIVED] * 2
 
 
 async def test_a_large_batch_is_all_or_nothing_and_may_be_repeated(store):

@@ -34,6 +34,11 @@ class Past:
         if lock is not None and not lock.is_of_order and candidate.keys.concurrency is not None:
             self.slots.add(candidate.keys.concurrency)
 
+    def give_up(self, candidates: Sequence[Candidate]) -> None:
+        for candidate in candidates:
+            self.jobs.add(candidate.job_id)
+            self.pass_over(candidate, None)
+
     def without(self, candidates: Sequence[Candidate]) -> list[Candidate]:
         """Those to look at; the others are passed over."""
         free: list[Candidate] = []

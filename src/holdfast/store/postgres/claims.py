@@ -20,7 +20,6 @@ from holdfast.store.postgres.promotion import CHUNK
 from holdfast.store.postgres.settling import settled
 from holdfast.store.postgres.subject import Home, Subject
 from holdfast.store.records import Claim, Finish, Renewal, Rescue
-from holdfast.store.statements import Procedure
 
 
 @checked

@@ -7,6 +7,9 @@ from functools import partial
 
 import msgspec
 
+from holdfast.kernel.errors import HoldfastError
+from holdfast.kernel.telemetry import note
+from holdfast.store.batching import is_one_items_fault
 from holdfast.store.edge import checked
 from holdfast.store.postgres.candidates import Candidate, Past, find_candidates, promote
 from holdfast.store.postgres.finishes import putting_back
@@ -95,8 +98,20 @@ class Holds(Subject):
         return looked
 
     async def _promote(self, part: Sequence[Candidate], window: int, past: Past) -> int:
+        """All together. When that fails, it is halved until the one row that is at fault is alone, and passed over."""
         free = past.without(part)
-        done = await self._database.atomic(partial(promote, free, window=window), repeatable=True)
+        try:
+            done = await self._database.atomic(partial(promote, free, window=window), repeatable=True)
+        except HoldfastError as error:
+            if not is_one_items_fault(error):
+                raise
+            if len(free) <= 1:
+                note("promote.failed", jobs=[candidate.job_id for candidate in free], error=str(error))
+                past.give_up(free)
+                return 0
+            middle = len(free) // 2
+            first = await self._promote(free[:middle], window, past)
+            return first + await self._promote(free[middle:], window, past)
         for candidate, lock in done.passed_over:
             past.pass_over(candidate, lock)
         return done.number

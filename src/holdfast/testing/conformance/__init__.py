@@ -16,7 +16,7 @@ import sys
 # pytest shows the values in a failed `assert` only of modules that it knew of before they were imported.
 if (_pytest := sys.modules.get("pytest")) is not None:
     _subjects = "jobs enqueue cancels claims finishes fencing reports rescues suspects races holds ordering concurrency tenants"
-    _others = "dead diagnosis queues history leases schedules keys audit transactions wakeups schema kit jobs_machine coordination_machine"
+    _others = "dead diagnosis queues history leases schedules keys audit transactions wakeups names schema kit jobs_machine coordination_machine"
     _pytest.register_assert_rewrite(*(f"{__name__}.{name}" for name in f"{_subjects} {_others}".split()))
 
 from holdfast.testing.conformance.audit import AuditConformance
@@ -29,6 +29,7 @@ from holdfast.testing.conformance.holds import HoldsConformance
 from holdfast.testing.conformance.jobs import JobsConformance
 from holdfast.testing.conformance.keys import KeysConformance
 from holdfast.testing.conformance.leases import LeasesConformance
+from holdfast.testing.conformance.names import NamesConformance
 from holdfast.testing.conformance.queues import QueuesConformance
 from holdfast.testing.conformance.schedules import SchedulesConformance
 from holdfast.testing.conformance.schema import SchemaConformance
@@ -46,6 +47,7 @@ __all__ = [
     "JobsConformance",
     "KeysConformance",
     "LeasesConformance",
+    "NamesConformance",
     "QueuesConformance",
     "SchedulesConformance",
     "SchemaConformance",
@@ -70,6 +72,7 @@ class StoreConformance(
     KeysConformance,
     AuditConformance,
     DiagnosisConformance,
+    NamesConformance,
     TransactionsConformance,
     SchemaConformance,
 ):
