@@ -162,6 +162,7 @@ def check_key_claim(claim: Any) -> None:
 def check_entry(entry: Any) -> None:
     if not isinstance(entry, AuditEntry):
         raise UsageError(f"An audit row is an AuditEntry, not {show(entry)} ({type(entry).__name__}).")
+    entry.check()
 
 
 def check_scope(scope: Any) -> None:

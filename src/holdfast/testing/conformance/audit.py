@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from holdfast.kernel.errors import UsageError
 from holdfast.store.ports import Store
 from holdfast.store.records import AuditEntry
 from holdfast.testing.conformance.harness import Conformance
@@ -53,3 +54,18 @@ class AuditConformance(Conformance):
         async with store.transaction() as tx:
             await store.audit.write(entry, tx=tx)
         assert len(await store.audit.find()) == 1
+
+    async def test_a_row_that_is_there_is_never_refused(self, store: Store) -> None:
+        """As an older version may have written it, or another program."""
+        await store.audit.write(AuditEntry(actor="ada", action="seen", subject="job:1"))
+        table, subject = f"{self.bench.tables}audit", "s" * 2000
+        async with store.transaction() as tx:
+            await tx.execute(
+                f"INSERT INTO {table} (at, actor, action, subject) SELECT at, '', ' b', '{subject}' FROM {table}"  # noqa: S608
+            )
+        assert [entry.subject for entry in await store.audit.find()] == [subject, "job:1"]
+
+    async def test_what_was_read_is_checked_before_it_is_written_again(self, store: Store) -> None:
+        entry = AuditEntry(actor="", action="seen", subject="job:1", at=5.0)
+        with raises(UsageError, "actor must not be empty"):
+            await store.audit.write(entry)
