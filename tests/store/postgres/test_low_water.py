@@ -10,7 +10,7 @@ from kit import end, job, put_many
 
 from holdfast.kernel.outcomes import Done, Retry
 from holdfast.store.postgres import low_water
-from holdfast.store.postgres.low_water import MANY, LowWater
+from holdfast.store.postgres.low_water import MANY, LowWater, from_the_top
 from holdfast.store.postgres.store import PostgresStore
 from holdfast.store.records import Finish
 
@@ -36,7 +36,7 @@ def claim(water, clock, seconds):
 
 def test_without_dead_rows_every_claim_begins_at_the_top(clock):
     water = LowWater()
-    water.learn([row("mail", 0, 7)])
+    water.learn([row("mail", 0, 7)], from_the_top({"mail": 1}))
     water.tell(MANY - 1)
     for _ in range(3):
         marks = claim(water, clock, 1.0)
@@ -47,11 +47,20 @@ def test_with_many_dead_rows_one_claim_in_a_while_begins_at_the_top(clock):
     water = LowWater()
     water.tell(MANY)
     assert not claim(water, clock, 0.5).used
-    water.learn([row("mail", 5, 90), row("mail", 0, 33), row("mail", 0, 31)])
+    water.learn([row("mail", 5, 90), row("mail", 0, 33), row("mail", 0, 31)], from_the_top({"mail": 3}))
     marks = claim(water, clock, 1.0)
     assert (marks.used, marks.queues, marks.priorities, marks.lows) == (True, ["mail"], [0], [31])
     clock[0] += 4.0  # in all ten times as long as the claim from the top took
     assert not claim(water, clock, 0.5).used
+
+
+def test_a_mark_hides_nothing_that_the_last_look_from_the_top_did_not_see(clock):
+    water = LowWater()
+    water.tell(MANY)
+    water.learn([row("mail", 5, 90)], from_the_top({"mail": 1, "bulk": 2}))
+    assert water.hidden({"mail": 3, "bulk": 2, "other": 1}, []) == {"mail": 3}
+    water.learn([row("mail", 4, 95)], from_the_top({"mail": 3}))
+    assert water.hidden({"mail": 3}, []) == {}, "there was no more than one"
 
 
 def test_a_queue_rests_by_itself(clock):
@@ -119,6 +128,25 @@ async def test_marks_lose_no_job(store, other, monkeypatch):
                 done += [] if again else [held.job_id]
     assert sorted(done) == sorted(set(done))
     assert len(done) == 300
+
+
+@pytest.mark.parametrize("together", [False, True], ids=["claim", "finish_and_claim"])
+async def test_many_priorities_are_claimed_without_waiting_for_the_next_look_from_the_top(
+    store, monkeypatch, together
+):
+    monkeypatch.setattr(low_water, "MANY", 0)
+    monkeypatch.setattr(low_water, "_SHARE", 1e6)  # it rests for ever
+    monkeypatch.setattr(low_water, "_LONGEST", 1e6)
+    await store.jobs.enqueue([job(priority=number % 20) for number in range(100)])
+    claims, sizes = [], []
+    while len(sizes) < 15:
+        if together:
+            ended = [Finish(claim, Done()) for claim in claims]
+            _, claims = await store.claims.finish_and_claim(ended, {"default": 7}, lease=30, worker="w")
+        else:
+            claims = await store.claims.claim({"default": 7}, lease=30, worker="w")
+        sizes.append(len(claims))
+    assert sizes == [7] * 14 + [2]
 
 
 async def test_looking_for_dead_rows_never_waits_for_a_connection(postgres_url):

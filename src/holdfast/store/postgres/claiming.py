@@ -85,10 +85,12 @@ SELECT * FROM taken UNION ALL SELECT id::text, token, {_NO_CLAIM} FROM lost"""
 }
 
 
-def claim(wants: Mapping[str, int], *, lease: float, worker: str, water: LowWater) -> Procedure[list[Claim]]:
-    marks = water.marks(wants)
+def claim(
+    wants: Mapping[str, int], *, lease: float, worker: str, water: LowWater, top: bool = False
+) -> Procedure[list[Claim]]:
+    marks = from_the_top(wants) if top else water.marks(wants)
     rows = yield Statement(_CLAIM[marks.used], _wanted(marks, lease, worker))
-    water.learn(rows)
+    water.learn(rows, marks)
     return to_claims(rows, wants)
 
 
@@ -111,7 +113,7 @@ def finish_and_claim(
     rows = yield Statement(_FINISH_AND_CLAIM[marks.used], params)
     lost = {(row[0], row[1]) for row in rows if row[2] is None}
     taken = [row for row in rows if row[2] is not None] if lost else rows
-    water.learn(taken)
+    water.learn(taken, marks)
     pairs = [f.pair_of(item.claim) for item in finishes]
     return f.answers(pairs, set(pairs) - lost), to_claims(taken, wants)
 

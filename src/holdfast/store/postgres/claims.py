@@ -38,7 +38,24 @@ class Claims(Subject):
         await self._look_for_dead()
         with self._water.timed(wants):
             make = partial(c.claim, wants, lease=lease, worker=worker, water=self._water)
-            return await self._database.write(make)
+            claims = await self._database.write(make)
+        return await self._and_hidden(claims, wants, lease=lease, worker=worker)
+
+    async def _and_hidden(
+        self, claims: list[Claim], wants: Mapping[str, int], *, lease: float, worker: str
+    ) -> list[Claim]:
+        """With what a mark has hidden. A failure is no reason to keep back what is claimed already."""
+        hidden = self._water.hidden(wants, claims)
+        if not hidden:
+            return claims
+        make = partial(c.claim, hidden, lease=lease, worker=worker, water=self._water, top=True)
+        try:
+            with self._water.timed(hidden, top=True):
+                claims += await self._database.write(make)
+        except StoreError as error:
+            note("claim.answer_lost", worker=worker, error=repr(error))
+        places = {queue: place for place, queue in enumerate(wants)}
+        return sorted(claims, key=lambda claim: places[claim.queue])
 
     async def claim_suspect(self, queues: Sequence[str], *, lease: float, worker: str) -> Claim | None:
         return await self._database.write(partial(c.claim_suspect, queues, lease=lease, worker=worker))
@@ -73,8 +90,8 @@ class Claims(Subject):
         except CommitUnknown as error:
             # What was claimed, if anything, is rescued when its lease ends: nobody knows the token.
             note("claim.answer_lost", worker=worker, error=repr(error))
-            accepted, claims = await self._settled(finishes, error), []
-        return accepted, claims
+            return await self._settled(finishes, error), []
+        return accepted, await self._and_hidden(claims, wants, lease=lease, worker=worker)
 
     async def _look_for_dead(self) -> None:
         """In passing: never a reason to wait for a connection, or to fail."""

@@ -3,11 +3,13 @@ index before the first ready one, and every claim would wade through all of them
 
 So when there are many dead rows, a claim begins at the mark that the last one left: a priority, and the lowest rank that
 was taken there. A mark may hide jobs: of other priorities, released to their old place, or committed late. Therefore
-every now and then one claim looks from the top, as often as keeps that to a tenth of the time.
+every now and then one claim looks from the top, as often as keeps that to a tenth of the time; and at once when a mark
+gave less than was wanted, although the last look from the top gave all that it was asked for.
 """
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Generator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
@@ -15,6 +17,7 @@ from typing import Any
 import msgspec
 
 from holdfast.kernel.clock import monotonic
+from holdfast.store.records import Claim
 from holdfast.store.statements import Procedure, Statement
 
 MANY = 20_000  # dead rows from which on marks are used
@@ -38,6 +41,9 @@ class LowWater:
 
     def __init__(self) -> None:
         self._marks: dict[str, tuple[int, int]] = {}  # by queue
+        self._had_all: dict[
+            str, bool
+        ] = {}  # by queue: whether the last look from the top gave all that was wanted
         self._many_dead = False
         self._looked = float("-inf")  # on the monotonic clock
         self._rested: dict[str, float] = {}  # by queue: from then on one is claimed from the top again
@@ -65,8 +71,8 @@ class LowWater:
             used=True,
         )
 
-    def learn(self, rows: Sequence[Sequence[Any]]) -> None:
-        """Of each queue: the lowest priority that was taken, and its lowest rank."""
+    def learn(self, rows: Sequence[Sequence[Any]], marks: Marks) -> None:
+        """Of each queue: the lowest priority that was taken, and its lowest rank; and whether there may be more."""
         if not self._many_dead:
             return
         lowest: dict[str, tuple[int, int]] = {}
@@ -74,15 +80,29 @@ class LowWater:
             queue, priority, rank = row[4], row[20], row[21]
             lowest[queue] = min(lowest.get(queue, (priority, rank)), (priority, rank))
         self._marks |= lowest
+        if not marks.used:
+            taken = Counter(row[4] for row in rows)
+            self._had_all |= {
+                queue: taken[queue] >= number
+                for queue, number in zip(marks.queues, marks.numbers, strict=True)
+            }
+
+    def hidden(self, wants: Mapping[str, int], claims: Sequence[Claim]) -> dict[str, int]:
+        """How many a mark may have hidden, of each queue. After a look from the top: none."""
+        if not self._many_dead:
+            return {}
+        taken = Counter(claim.queue for claim in claims)
+        short = {queue: number - taken[queue] for queue, number in wants.items() if number > taken[queue]}
+        return {queue: number for queue, number in short.items() if self._had_all.get(queue, False)}
 
     def _is_rested(self, wants: Mapping[str, int]) -> bool:
         now = monotonic()
         return any(now >= self._rested.get(queue, now) for queue, number in wants.items() if number > 0)
 
     @contextmanager
-    def timed(self, wants: Mapping[str, int]) -> Generator[None, None, None]:
+    def timed(self, wants: Mapping[str, int], *, top: bool = False) -> Generator[None, None, None]:
         """Around one claim. One from the top is a reason to rest for a while, also when it failed."""
-        began, from_top = monotonic(), self._is_rested(wants)
+        began, from_top = monotonic(), top or self._is_rested(wants)
         try:
             yield
         finally:
