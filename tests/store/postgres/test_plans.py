@@ -9,9 +9,9 @@ import pytest
 from kit import job, take
 
 from holdfast.kernel.outcomes import Done, Retry
-from holdfast.store.postgres import claiming, finishes
+from holdfast.store.postgres import candidates, claiming, finishes
 from holdfast.store.postgres.low_water import MANY as MANY_DEAD
-from holdfast.store.postgres.low_water import LowWater
+from holdfast.store.postgres.low_water import LowWater, from_the_top
 from holdfast.store.postgres.transaction import _BEGIN as FREELY
 from holdfast.store.records import Finish
 
@@ -58,7 +58,7 @@ def marked():
     """As it is after a claim from the top in a table full of dead rows."""
     water = LowWater()
     water.tell(MANY_DEAD)
-    water.learn([[*[None] * 4, "default", *[None] * 15, 0, 1]])
+    water.learn([[*[None] * 4, "default", *[None] * 15, 0, 1]], from_the_top({"default": 1}))
     with water.timed({"default": 1}):
         time.sleep(0.3)  # it took so long that the next few begin at the mark
     assert water.marks({"default": 1}).used
@@ -74,12 +74,14 @@ def procedures():
         "claim": claiming.claim({"default": 100}, lease=30, worker="w", water=LowWater()),
         "claim from a mark": claiming.claim({"default": 100}, lease=30, worker="w", water=marked()),
         "finish": finishes.finish(done),
+        "finish with others": finishes.finish(done, impatient=True),
         "finish, any": finishes.end([finishes.ending(item) for item in done]),
         "finish_and_claim": claiming.finish_and_claim(
             done, {"default": 100}, lease=30, worker="w", water=LowWater()
         ),
         "renew": claiming.renew([held], lease=30),
         "rescue": finishes.find_ended(100),
+        "promote": candidates.find_candidates(100, candidates.Past()),
     }
 
 
@@ -89,6 +91,10 @@ async def test_no_plan_walks_through_all_jobs(connection, rows):
         await fill(connection)
     if "not" not in rows:
         await connection.execute("ANALYZE holdfast.job")
+    served = {
+        "rescue": {"job_for_rescue"},
+        "promote": {"job_arrived", "job_due"},
+    }
     for name, procedure in procedures().items():
         found = [scan for scan in await scans(connection, procedure) if scan[1] == "job"]
         assert not [scan for scan in found if scan[0] == "Seq Scan"], (
@@ -97,8 +103,8 @@ async def test_no_plan_walks_through_all_jobs(connection, rows):
         indexes = {index for _, _, index in found if index}
         if "claim" in name:
             assert "job_for_claim" in indexes, f"{name} uses {indexes}"
-        if name == "rescue":
-            assert indexes == {"job_for_rescue"}
+        if name in served:
+            assert indexes == served[name]
         if "finish" in name or name == "renew":
             assert "job_pkey" in indexes
             assert "job_for_rescue" not in indexes, "looking up by id must not walk through all running jobs"
@@ -120,7 +126,7 @@ async def test_statistics_from_before_anything_ran_do_not_slow_the_finishes(stor
     await store.jobs.enqueue([job() for _ in range(number)])
     await connection.execute("VACUUM ANALYZE holdfast.job")
     for name, procedure in procedures().items():
-        if name.startswith(("claim", "rescue")):
+        if name.startswith(("claim", "rescue", "promote")):
             continue
         statement = next(procedure)
         plan = await generic_plan(connection, statement)

@@ -71,7 +71,7 @@ class Claims(Subject):
         if tx is None:
             self._database.pool.check()
             if f.is_plain(finishes):
-                return await self._plain.add(finishes)
+                return await self._finish_plain(finishes)
             return await self._home.endings.end([f.ending(item) for item in finishes])
         executor = await self._home.adopt(tx)
         return all_held(finishes, await executor.run(f.finish(finishes)))
@@ -148,10 +148,23 @@ class Claims(Subject):
             rescued += await self._database.atomic(partial(f.interrupt, part, worker=worker))
         return rescued
 
+    async def _finish_plain(self, finishes: Sequence[Finish]) -> list[bool]:
+        """With those of others, unless another's open transaction has a row of theirs: that is waited for alone."""
+        try:
+            return await self._plain.add(finishes)
+        except Blocked:
+            return await self._database.patience.wait(partial(self._finish_alone, finishes))
+
+    async def _finish_alone(self, finishes: Sequence[Finish]) -> list[bool]:
+        try:
+            return await self._database.atomic(partial(f.finish, finishes), urgent=True, begin=IMPATIENT)
+        except CommitUnknown as unknown:
+            return await self._settled(finishes, unknown)
+
     async def _finish_groups(self, groups: Sequence[Sequence[Finish]]) -> list[list[bool]]:
         """The finishes of many callers as one, and each caller's answers."""
         together = [item for group in groups for item in group]
-        make = partial(f.finish, together)
+        make = partial(f.finish, together, impatient=True)
         try:
             told = iter(await self._database.write(make, urgent=True))
         except CommitUnknown as unknown:

@@ -7,6 +7,7 @@ from functools import cache
 from typing import Any
 
 from holdfast.kernel.errors import StoreUnavailable, TooManyWaiting
+from holdfast.store.postgres.rows import SOON
 from holdfast.store.records import Enqueued, NewJob
 from holdfast.store.statements import Procedure, Statement
 
@@ -28,18 +29,23 @@ def is_plain(jobs: Sequence[NewJob]) -> bool:
     return all(map(_is_plain, jobs))
 
 
-def enqueue(jobs: Sequence[NewJob], *, again: bool = False) -> Procedure[list[Enqueued]]:
-    """Store all of them, or raise and store none. Two jobs with one unique key: the first is stored."""
+def enqueue(
+    jobs: Sequence[NewJob], *, again: bool = False, impatient: bool = False
+) -> Procedure[list[Enqueued]]:
+    """Store all of them, or raise and store none. Two jobs with one unique key: the first is stored.
+
+    `impatient`: who would wait for another's lock is blocked instead, after a moment.
+    """
     if not again and is_plain(jobs):
         if jobs:
-            yield Statement(_PLAIN, plain_columns(jobs))
+            yield Statement(_PLAIN[impatient], plain_columns(jobs))
         return [Enqueued(job.id, True) for job in jobs]
     first: dict[str, NewJob] = {}
     for job in jobs:
         if job.unique is not None:
             first.setdefault(job.unique, job)
     once = [job for job in jobs if job.unique is None or first[job.unique] is job]
-    holders = yield from _store(once, again=again)
+    holders = yield from _store(once, again=again, impatient=impatient)
     answers = []
     for job in jobs:
         chosen = job if job.unique is None else first[job.unique]
@@ -48,12 +54,12 @@ def enqueue(jobs: Sequence[NewJob], *, again: bool = False) -> Procedure[list[En
     return answers
 
 
-def _store(jobs: Sequence[NewJob], *, again: bool) -> Procedure[Mapping[str, str]]:
+def _store(jobs: Sequence[NewJob], *, again: bool, impatient: bool) -> Procedure[Mapping[str, str]]:
     """Returns the holders of unique keys that were taken, by the id of the job that wanted it."""
     holders: dict[str, str] = {}
     left = list(jobs)
     for _ in range(_LOOKS):
-        stored, found = yield from _insert(left, again=again)
+        stored, found = yield from _insert(left, again=again, impatient=impatient)
         holders |= {job.id: found[job.id] for job in left if job.id not in stored and job.id in found}
         # The holder was committed after our statement began, or it has ended since.
         left = [job for job in left if job.unique and job.id not in stored and job.id not in holders]
@@ -69,10 +75,13 @@ def _store(jobs: Sequence[NewJob], *, again: bool) -> Procedure[Mapping[str, str
     )
 
 
-def _insert(jobs: Sequence[NewJob], *, again: bool) -> Procedure[tuple[set[str], dict[str, str]]]:
+def _insert(
+    jobs: Sequence[NewJob], *, again: bool, impatient: bool
+) -> Procedure[tuple[set[str], dict[str, str]]]:
     unique = any(job.unique is not None for job in jobs)
     bounded = any(job.max_waiting is not None for job in jobs)
-    rows = yield Statement(_insert_sql(unique=unique, bounded=bounded, again=again), _columns(jobs))
+    sql = _insert_sql(unique=unique, bounded=bounded, again=again, impatient=impatient)
+    rows = yield Statement(sql, _columns(jobs))
     _refuse_crowd([row for row in rows if row[0] == "refused"])
     stored = {row[1] for row in rows if row[0] == "stored"}
     if again and stored:
@@ -105,11 +114,14 @@ def _is_plain(job: NewJob) -> bool:
 
 # Ready at once: half of the columns, and the shortest way.
 PLAIN = ("id", "task", "queue", "args", "priority", "generation", "correlation_id", "causation_id", "trace")
-_PLAIN = f"""
+_PLAIN = {
+    impatient: f"""
 INSERT INTO holdfast.job ({", ".join(PLAIN)})
 SELECT * FROM unnest($1::uuid[], $2::text[], $3::text[], $4::text[], $5::smallint[], $6::int[],
-    $7::text[], $8::text[], $9::text[])
+    $7::text[], $8::text[], $9::text[]) WHERE {SOON if impatient else "true"}
 ON CONFLICT (id) DO NOTHING"""
+    for impatient in (False, True)
+}
 
 
 def plain_columns(jobs: Sequence[NewJob]) -> tuple[list[Any], ...]:
@@ -169,8 +181,8 @@ refused AS MATERIALIZED (
 
 
 @cache
-def _insert_sql(*, unique: bool, bounded: bool, again: bool) -> str:
-    parts, tests = [_GIVEN], ["true"]
+def _insert_sql(*, unique: bool, bounded: bool, again: bool, impatient: bool) -> str:
+    parts, tests = [_GIVEN], [SOON if impatient else "true"]
     answers = ["SELECT 'stored', id::text, NULL, 0::bigint, 0::bigint, 0 FROM stored"]
     if bounded:
         parts.append(_REFUSED.format(known=f" AND NOT {_OVER}" if again else ""))

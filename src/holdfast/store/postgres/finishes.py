@@ -10,7 +10,7 @@ import msgspec
 from holdfast.kernel.outcomes import Cancel, Dead, Done, Retry, Snooze, Unknown
 from holdfast.store.postgres.locks import Keys, Lock, lock_chain, take_chain, wait_for
 from holdfast.store.postgres.promotion import pass_on
-from holdfast.store.postgres.rows import MOVED, MOVED_J, held_by, same_id
+from holdfast.store.postgres.rows import MOVED, MOVED_J, SOON, held_by, same_id
 from holdfast.store.records import ERRORS_KEPT, STRIKES_LIMIT, Claim, Finish, Rescue
 from holdfast.store.statements import Procedure, Statement
 from holdfast.store.states import Held, State
@@ -48,13 +48,13 @@ def is_plain(finishes: Sequence[Finish]) -> bool:
     return all(type(item.outcome) is Done and not item.claim.keyed for item in finishes)
 
 
-def done(ids: int, tokens: int, results: int) -> str:
+def done(ids: int, tokens: int, results: int, *, only: str = "true") -> str:
     """The fast way for plain jobs, as parts of a WITH; the numbers are those of its parameters."""
     return f"""
 gone AS (
     DELETE FROM holdfast.job j
     USING unnest(${ids}::uuid[], ${tokens}::bigint[], ${results}::text[]) AS g(id, token, result)
-    WHERE {held_by("g")}
+    WHERE {held_by("g")} AND {only}
     RETURNING {MOVED_J}, g.result),
 kept AS (
     INSERT INTO holdfast.history ({MOVED}, state, finished_at, result)
@@ -63,7 +63,10 @@ lost AS (
     SELECT * FROM unnest(${ids}::uuid[], ${tokens}::bigint[]) AS g(id, token) EXCEPT SELECT id, token FROM gone)"""
 
 
-_DONE = f"WITH {done(1, 2, 3)} SELECT id::text, token FROM lost"
+_DONE = {
+    impatient: f"WITH {done(1, 2, 3, only=SOON if impatient else 'true')} SELECT id::text, token FROM lost"
+    for impatient in (False, True)
+}
 
 
 def done_params(finishes: Sequence[Finish]) -> tuple[list[str], list[int], list[str | None]]:
@@ -94,10 +97,11 @@ def answers(pairs: Sequence[Pair], accepted: set[Pair]) -> list[bool]:
     return told
 
 
-def finish(finishes: Sequence[Finish]) -> Procedure[list[bool]]:
+def finish(finishes: Sequence[Finish], *, impatient: bool = False) -> Procedure[list[bool]]:
+    """`impatient`, for plain ones: who would wait for another's lock is blocked instead, after a moment."""
     if not is_plain(finishes):
         return (yield from end([ending(item) for item in finishes]))
-    rows = yield Statement(_DONE, done_params(finishes))
+    rows = yield Statement(_DONE[impatient], done_params(finishes))
     pairs = [pair_of(item.claim) for item in finishes]
     return answers(pairs, set(pairs) - {(row[0], row[1]) for row in rows})
 

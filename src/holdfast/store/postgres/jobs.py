@@ -9,8 +9,9 @@ from holdfast.kernel.errors import CommitUnknown
 from holdfast.store.batching import Batcher
 from holdfast.store.bell import STOP, news_of
 from holdfast.store.edge import checked
-from holdfast.store.postgres.connection import AlreadyStored, still_unknown
+from holdfast.store.postgres.connection import BEGIN, IMPATIENT, AlreadyStored, still_unknown
 from holdfast.store.postgres.enqueue import PLAIN, enqueue, is_batchable, is_plain, is_single, plain_columns
+from holdfast.store.postgres.failures import Blocked
 from holdfast.store.postgres.moves import cancel
 from holdfast.store.postgres.rows import LIVE, OVER, to_record
 from holdfast.store.postgres.subject import Home, Subject
@@ -95,7 +96,7 @@ class Jobs(Subject):
     async def _enqueue(self, jobs: Sequence[NewJob], *, again: bool) -> list[Enqueued]:
         self._database.pool.check()
         if not again and len(jobs) < _MANY and is_batchable(jobs):
-            return await self._batches.add(jobs)
+            return await self._together(jobs)
         if not again and len(jobs) >= _MANY and is_plain(jobs):
             return await self._copied(jobs)
         return await self._settled(jobs, again=again)
@@ -110,18 +111,31 @@ class Jobs(Subject):
             return await self._settled(jobs)
         return [Enqueued(job.id, created=True) for job in jobs]
 
+    async def _together(self, jobs: Sequence[NewJob]) -> list[Enqueued]:
+        """With those of others, unless another's open transaction has stored one of these ids: that is waited for alone."""
+        try:
+            return await self._batches.add(jobs)
+        except Blocked:
+            return await self._database.patience.wait(partial(self._settled, jobs, begin=IMPATIENT))
+
     async def _enqueue_groups(self, groups: Sequence[Sequence[NewJob]]) -> list[list[Enqueued]]:
         """The jobs of many callers as one batch, and each caller's answers."""
-        if len(groups) == 1:
-            return [await self._settled(groups[0])]
-        answers = iter(await self._settled([job for group in groups for job in group]))
+        jobs = [job for group in groups for job in group]
+        try:
+            answers = iter(await self._database.write(partial(enqueue, jobs, impatient=True)))
+        except CommitUnknown as unknown:
+            answers = iter(await still_unknown(unknown, self._repeated(jobs)))
         return [[next(answers) for _ in group] for group in groups]
 
-    async def _settled(self, jobs: Sequence[NewJob], *, again: bool = False) -> list[Enqueued]:
+    async def _settled(
+        self, jobs: Sequence[NewJob], *, again: bool = False, begin: str | None = None
+    ) -> list[Enqueued]:
         """Ids are the caller's, so a call whose answer was lost is simply made again."""
-        run = self._database.write if is_single(jobs) and not again else self._database.atomic
+        make = partial(enqueue, jobs, again=again)
         try:
-            return await run(partial(enqueue, jobs, again=again))
+            if begin is None and is_single(jobs) and not again:
+                return await self._database.write(make)
+            return await self._database.atomic(make, begin=begin or BEGIN)
         except CommitUnknown as unknown:
             return await still_unknown(unknown, self._repeated(jobs))
 

@@ -52,6 +52,11 @@ def held_by(given: str) -> str:
     return f"{same_id(given)} AND CASE WHEN j.lease_until IS NOT NULL THEN j.token = {given}.token END"
 
 
+# A condition that is true, and makes a statement of its own wait no longer than a moment for a lock: it is evaluated
+# before anything is locked, and the setting ends with the statement's transaction.
+SOON = "(SELECT set_config('lock_timeout', '200ms', true)) IS NOT NULL"
+
+
 _errors = msgspec.json.Decoder(tuple[AttemptError, ...])
 
 
