@@ -14,6 +14,7 @@ from holdfast.jobs.registry import Registry
 from holdfast.jobs.renewer import Renewer
 from holdfast.jobs.scheduler import Scheduler
 from holdfast.jobs.upkeep import KEEP, Upkeep
+from holdfast.jobs.upkeep import TTL as UPKEEP_TTL
 from holdfast.jobs.worker import Worker, check_slots
 from holdfast.kernel.ids import new_id
 from holdfast.kernel.names import check_name, check_seconds
@@ -80,8 +81,10 @@ class WorkerService:
         worker.on_hint = renewer.nudge
         deaths = Deaths(self._store, self._registry, self._run_sync)
         upkeep = Upkeep(
-            self._store, deaths, owner=self.name, window=max(self._slots.values(), default=1), keep=self._keep
-        )
+            self._store, deaths,
+            owner=self.name, window=max(self._slots.values(), default=1), keep=self._keep,
+            ttl=min(UPKEEP_TTL, self._lease),  # or rescue would wait longer for a dead upkeeper than for its claims
+        )  # fmt: skip
         scheduler = Scheduler(self._store, self._enqueuer, self._registry.schedules)
         known = Periodic("known-tasks", self._let_known_go, every=_KNOWN_EVERY)
         for service in (renewer, upkeep, scheduler, known):

@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Awaitable, Callable
 
 from holdfast.jobs.deaths import Deaths
-from holdfast.kernel.clock import monotonic, sleep
+from holdfast.kernel.clock import monotonic, sleep, timeout
 from holdfast.kernel.errors import HoldfastError
 from holdfast.kernel.randomness import jittered
 from holdfast.kernel.spawn import spawn
@@ -20,6 +20,7 @@ TTL = 5.0  # seconds; a killed holder's successor begins after that
 KEEP = 7 * 86_400.0  # seconds for which finished jobs and their results are kept
 _PAUSE = 0.1  # seconds between turns
 _PART = 500  # rows of one turn
+_PATIENCE = 1.0  # seconds for giving up the lease; it ends by itself
 
 
 class Duty:
@@ -46,8 +47,18 @@ class Duty:
 class Upkeep:
     """A service of every worker; only the holder of the lease does anything."""
 
-    def __init__(self, store: Store, deaths: Deaths, *, owner: str, window: int, keep: float = KEEP) -> None:
+    def __init__(
+        self,
+        store: Store,
+        deaths: Deaths,
+        *,
+        owner: str,
+        window: int,
+        keep: float = KEEP,
+        ttl: float = TTL,
+    ) -> None:
         self._store, self._deaths, self._owner, self._window, self._keep = store, deaths, owner, window, keep
+        self._ttl = ttl
         self._task: asyncio.Task[None] | None = None
         self._trouble: str | None = None
         self._promotion = Duty("promote", _PAUSE, self._promote)
@@ -77,14 +88,14 @@ class Upkeep:
     async def _run(self) -> None:
         while True:
             try:
-                lease = await self._store.leases.acquire(LEASE_NAME, owner=self._owner, ttl=TTL)
+                lease = await self._store.leases.acquire(LEASE_NAME, owner=self._owner, ttl=self._ttl)
                 self._trouble = None
                 if lease is not None:
                     await self._serve(lease)
             except Exception as error:  # noqa: BLE001  somebody must do it
                 self._trouble = f"upkeep: {error}"
                 note("upkeep.failed", duty="lease", error=repr(error))
-            await sleep(jittered(TTL / 3))
+            await sleep(jittered(self._ttl / 3))
 
     async def _serve(self, lease: Lease) -> None:
         """As long as the lease can be renewed. The duties do no harm when two perform them; the lease saves work."""
@@ -94,8 +105,8 @@ class Upkeep:
             while held is not None:
                 for duty in self._duties:
                     await duty.perform()
-                if monotonic() - renewed > TTL / 3:
-                    held = await self._store.leases.renew(held, ttl=TTL)
+                if monotonic() - renewed > self._ttl / 3:
+                    held = await self._store.leases.renew(held, ttl=self._ttl)
                     renewed = monotonic()
                 if await self._store.wakeups.wait((ARRIVED,), jittered(_PAUSE)):
                     self._promotion.hurry()
@@ -105,8 +116,9 @@ class Upkeep:
 
     async def _give_up(self, lease: Lease) -> None:
         try:
-            await self._store.leases.release(lease)
-        except HoldfastError as error:  # it ends by itself
+            async with timeout(_PATIENCE):
+                await self._store.leases.release(lease)
+        except (HoldfastError, TimeoutError) as error:  # it ends by itself
             note("upkeep.failed", duty="release", error=repr(error))
 
     # --- duties; each says whether there is more ---
