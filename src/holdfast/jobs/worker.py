@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter, deque
-from collections.abc import Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
+from contextlib import suppress
 from typing import Any
 
 from holdfast.jobs.executor import Ending, Executor, Released, Settled, Unknown
@@ -58,7 +59,7 @@ class Worker:
         self._trouble: str | None = None
         self._draining = False
         self._alone = False  # a suspect runs here, and nothing else
-        self._suspects_due = monotonic() + jittered(_SUSPECTS_EVERY)
+        self._suspects_due = 0.0  # a worker that begins has room for one
         self._clearing_until = 0.0
         self._tasks: list[asyncio.Task[None]] = []
         self.finished = 0  # runs that ended here
@@ -75,14 +76,13 @@ class Worker:
     async def stop(self, grace: float = 0.0) -> None:
         """Claim nothing more, let what runs end within the grace, put the rest back uncharged."""
         self._draining = True
-        self._bell.set()
         await self._put_back(self._let_go_of_unrun())
-        if self.runs and grace > 0:
-            await self._ended_within(grace)
+        self._bell.set()
+        if grace > 0:
+            await self._left_within(grace)
         for run in list(self.runs.values()):
             run.halt(Stop.DRAIN)
-        if self.runs:
-            await self._ended_within(_STOP_GRACE)
+        await self._left_within(_STOP_GRACE)
         await self._stop_tasks()
         # Threads that did not listen: the process ends now, and with it what they do.
         await self._put_back([run.claim for run in self.runs.values()])
@@ -100,32 +100,33 @@ class Worker:
         """What still runs after `stop`: only the end of the process ends it."""
         return [run for run in self.runs.values() if run.work is not None and not run.work.done()]
 
-    async def _ended_within(self, seconds: float) -> None:
-        try:
-            async with timeout(seconds):
-                while self.runs or self._finishes:
-                    await sleep(0.01)
-        except TimeoutError:
-            return
+    async def _left_within(self, seconds: float) -> None:
+        """Wait for the pump. It is not cancelled in between: a claim whose answer nobody hears would be lost."""
+        if self._tasks:
+            with suppress(TimeoutError):
+                async with timeout(seconds):
+                    await asyncio.wait(self._tasks[:1])
 
     async def _stop_tasks(self) -> None:
         tasks, self._tasks = self._tasks, []
         for task in tasks:
             task.cancel()
-        for task in tasks:
-            try:
-                await task
-            except asyncio.CancelledError:
-                continue
+        if tasks:
+            await asyncio.wait(tasks)
         if self._finishes:
-            await self._write(None)
+            await self._at_the_end("finishes", len(self._finishes), self._write(None))
 
     async def _put_back(self, claims: list[Claim]) -> None:
         if claims:
-            try:
-                await self._claims.release(claims)
-            except HoldfastError as error:  # their leases end by themselves
-                note("worker.release_failed", claims=len(claims), error=repr(error))
+            await self._at_the_end("claims", len(claims), self._claims.release(claims))
+
+    async def _at_the_end(self, what: str, number: int, write: Awaitable[object]) -> None:
+        """A store that does not answer must not keep the process: what it holds comes back when its leases end."""
+        try:
+            async with timeout(_STOP_GRACE):
+                await write
+        except (HoldfastError, TimeoutError) as error:
+            note("worker.release_failed", what=what, number=number, error=repr(error))
 
     def leave_after(self, runs: int, leave: Callable[[], None]) -> None:
         """Claim nothing more once so many runs have been taken, and say so when they have ended."""
@@ -135,7 +136,7 @@ class Worker:
 
     async def _pump(self) -> None:
         """One round: write what has ended, claim what fits, in one commit where both are due."""
-        while True:
+        while self.runs or self._finishes or not self._draining:
             try:
                 await self._round()
                 self._trouble = None
@@ -201,7 +202,7 @@ class Worker:
             taken = Counter(claim.queue for claim in claims)
             if all(taken[queue] < number for queue, number in wants.items()):
                 self._looked = hints  # there is no more, unless someone has hinted meanwhile
-            self._take(claims, began)
+            await self._accept(claims, began)
 
     def _end(self, item: Finish, ok: bool) -> None:
         run = self.runs.get((item.claim.job_id, item.claim.token))
@@ -209,6 +210,12 @@ class Worker:
             self._forget(run)
         if not ok:
             note("job.finish_refused", job=item.claim.job_id, task=item.claim.task, token=item.claim.token)
+
+    async def _accept(self, claims: list[Claim], began: float) -> None:
+        if self._draining:  # the signal came while the store was asked
+            await self._put_back(claims)
+        else:
+            self._take(claims, began)
 
     def _take(self, claims: list[Claim], began: float) -> None:
         until = began + self._lease
@@ -256,7 +263,7 @@ class Worker:
                 note("job.unknown_task", job=run.claim.job_id, task=run.claim.task, why=ending.why)
                 await self._store.holds.hold([run.claim], Held.UNKNOWN_TASK)
         except HoldfastError as error:  # its lease ends by itself
-            note("worker.release_failed", claims=1, error=repr(error))
+            note("worker.release_failed", what="claims", number=1, error=repr(error))
         self._forget(run)
         self._bell.set()
 
@@ -298,8 +305,8 @@ class Worker:
             self._clearing_until = monotonic() + _CLEARING
             self._suspects_due = monotonic() + 2 * _CLEARING  # unless there is room before that
             return
-        self._alone = True
-        self._take([claim], began)
+        self._alone = not self._draining
+        await self._accept([claim], began)
 
     # --- wake-ups ---
 
