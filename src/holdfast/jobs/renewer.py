@@ -6,10 +6,10 @@ import asyncio
 from collections.abc import Callable, Mapping
 
 from holdfast.jobs.run import Run, Stop
-from holdfast.kernel.clock import monotonic, timeout
+from holdfast.kernel.clock import monotonic, sleep, timeout
 from holdfast.kernel.errors import HoldfastError
 from holdfast.kernel.randomness import jittered
-from holdfast.kernel.spawn import start_beside
+from holdfast.kernel.spawn import spawn, start_beside
 from holdfast.kernel.telemetry import note
 from holdfast.kernel.world import Beside
 from holdfast.store.ports import Store
@@ -62,13 +62,21 @@ class Renewer:
         self._bell = asyncio.Event()
         store = self._home.twin()
         mine = store is not self._home
+        # Beside the renewals: a store that does not answer must not keep anyone from being stopped in time.
+        watch = spawn(self._watch(), name="renewer-watch")
         try:
             if mine:
                 await self._open(store)
             await self._turns(store)
         finally:
+            watch.cancel()
             if mine:
                 await store.close()
+
+    async def _watch(self) -> None:
+        while True:
+            await sleep(min(_LOOKS, self._lease / 12))
+            self._look()
 
     async def _open(self, store: Store) -> None:
         while not self._stopping:
@@ -81,17 +89,19 @@ class Renewer:
                 return
 
     async def _turns(self, store: Store) -> None:
+        """Renew at a third of the lease. What is not answered by the second third is asked again."""
         self._due = monotonic() + self._lease / 3
         while not self._stopping:
-            await self._nap(min(_LOOKS, self._lease / 12))
-            self._look()
-            if monotonic() >= self._due:
-                try:
+            await self._nap(min(_LOOKS, self._lease / 12))  # not longer: someone may ask for an early look
+            if self._stopping or monotonic() < self._due:
+                continue
+            try:
+                async with timeout(self._lease / 3):
                     await self._renew(store)
-                    self._due = monotonic() + jittered(self._lease / 3, 0.1)
-                except HoldfastError as error:
-                    note("renewer.failed", error=repr(error))
-                    self._due = monotonic() + jittered(self._lease / 30)
+                self._due = monotonic() + jittered(self._lease / 3, 0.1)
+            except (HoldfastError, TimeoutError) as error:
+                note("renewer.failed", error=repr(error))
+                self._due = monotonic() + jittered(self._lease / 30)
 
     async def _nap(self, seconds: float) -> None:
         assert self._bell is not None

@@ -11,6 +11,8 @@ from typing import Any
 from holdfast.kernel.clock import timeout
 from holdfast.kernel.errors import NotOpen, StoreUnavailable, UsageError
 
+_GOODBYE = 1.0  # seconds to close all connections politely
+
 # Connections of the process that forked this one. Kept, because the end of one would say good-bye on the parent's socket.
 _INHERITED: list[Any] = []
 
@@ -76,8 +78,17 @@ class Pool:
         for waiters in self._waiting.values():
             while waiters:
                 _fail(waiters.popleft(), _closed())
-        while self._idle:
-            await self._idle.pop().close()
+        await self._say_goodbye()
+
+    async def _say_goodbye(self) -> None:
+        """A server that does not answer is not waited for: the process may be asked to leave just because of that."""
+        try:
+            async with timeout(_GOODBYE):
+                while self._idle:
+                    await self._idle.pop().close()
+        except (OSError, TimeoutError):
+            while self._idle:
+                self._idle.pop().terminate()
 
     async def acquire(self, *, urgent: bool = False) -> Any:
         self.check()
