@@ -499,6 +499,25 @@ async def test_ordered_jobs_run_one_at_a_time_in_order(hf):
         await until(lambda: order == [0, 1, 2, 3, 4])
 
 
+async def test_the_next_of_a_key_does_not_wait_for_a_poll(hf):
+    @hf.task
+    async def step() -> None: ...
+
+    async with hf.worker({"default": 10}, poll=60):
+        handles = [await step.options(ordered="user:42").enqueue() for _ in range(5)]
+        for handle in handles:
+            await handle.result(10)
+
+
+async def test_a_lone_tenant_does_not_wait_for_a_poll(hf):
+    @hf.task
+    async def step() -> None: ...
+
+    async with hf.worker({"default": 2}, poll=60):
+        for handle in await step.options(tenant="acme").enqueue_many([{}] * 50):
+            await handle.result(10)
+
+
 async def test_concurrency_is_bounded_for_each_key(hf):
     running, most = {"a": 0, "b": 0}, {"a": 0, "b": 0}
 

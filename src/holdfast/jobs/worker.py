@@ -153,9 +153,20 @@ class Worker:
             await self._write(wants)
         else:
             self._bell.clear()
-            if self.on_idle is not None and not self.runs and not self._draining and not self._may_look():
+            if self.on_idle is not None and self._seems_idle() and await self._is_idle():
                 self.on_idle()
             await self._bell.wait()
+
+    def _seems_idle(self) -> bool:
+        return not (self.runs or self._draining or self._may_look())
+
+    async def _is_idle(self) -> bool:
+        """Upkeep may not have come round yet: what has arrived is promoted, and a suspect looked for, before it counts."""
+        if await self._store.holds.promote(window=max(self._slots.values(), default=1)) > 0:
+            self.look()
+        else:
+            await self._look_for_suspect()
+        return self._seems_idle()
 
     def _may_look(self) -> bool:
         return self._looked < self._hints
@@ -200,14 +211,14 @@ class Worker:
             self._end(item, ok)
         if wants is not None:
             taken = Counter(claim.queue for claim in claims)
-            if all(taken[queue] < number for queue, number in wants.items()):
+            if all(taken[queue] < number for queue, number in wants.items()) and not _bring_more(claims):
                 self._looked = hints  # there is no more, unless someone has hinted meanwhile
             await self._accept(claims, began)
 
     def _end(self, item: Finish, ok: bool) -> None:
         run = self.runs.get((item.claim.job_id, item.claim.token))
         if run is not None:
-            self._forget(run)
+            self._over(run)
         if not ok:
             note("job.finish_refused", job=item.claim.job_id, task=item.claim.task, token=item.claim.token)
 
@@ -246,7 +257,7 @@ class Worker:
         self.finished += 1
         self._pace[queue].took(monotonic() - run.began)
         if isinstance(ending, Settled):
-            self._forget(run)
+            self._over(run)
         elif isinstance(ending, Released | Unknown):
             spawn(self._return(run, ending), name="worker-return")
         else:
@@ -266,6 +277,11 @@ class Worker:
             note("worker.release_failed", what="claims", number=1, error=repr(error))
         self._forget(run)
         self._bell.set()
+
+    def _over(self, run: Run) -> None:
+        self._forget(run)
+        if run.claim.keyed:  # its end may have made another ready, and nobody hints at that
+            self.look()
 
     def _forget(self, run: Run) -> None:
         self._drop(run)
@@ -330,6 +346,11 @@ class Worker:
 
     def trouble(self) -> str | None:
         return self._trouble
+
+
+def _bring_more(claims: list[Claim]) -> bool:
+    """A tenant has a window of ready jobs, and the claim that empties it fills it again."""
+    return any(claim.tenant is not None for claim in claims)
 
 
 def check_slots(queues: Mapping[str, Any]) -> dict[str, int]:
