@@ -21,7 +21,7 @@ from holdfast.kernel.secrets import secret_values
 
 
 def main() -> int:
-    die_with_parent()
+    die_with_parent(os.getppid())
     answers = os.dup(1)
     os.dup2(2, 1)  # what the task prints goes where errors go: the answers have this pipe for themselves
     request = msgspec.json.decode(sys.stdin.buffer.read(), type=Request)

@@ -142,7 +142,7 @@ class Renewer:
             if now > run.until - self._lease * _MARGIN and run.needs_lease:
                 self._give_up(run, now)
             if self._stuck is not None and self._must_end(run, now):
-                self._stuck(f"job {run.claim.job_id} of task {run.claim.task!r} does not stop")
+                self._stuck(f"job {run.claim.job_id} of task {run.claim.task!r} did not stop: {_why(run)}")
         if now - self._pulse > _PULSE_LATE and now - self._warned > 10 * _PULSE_LATE:
             self._warn(now)
 
@@ -173,3 +173,7 @@ class Renewer:
 
     def _beat(self) -> None:
         self._pulse = monotonic()
+
+
+def _why(run: Run) -> str:
+    return "it is past its hard time limit" if run.stop is None else run.stop.value

@@ -12,6 +12,7 @@ from contextlib import suppress
 from pathlib import Path
 
 _PR_SET_PDEATHSIG = 1
+_ONE_MOMENT = 0.2  # seconds
 
 
 class Child:
@@ -63,9 +64,11 @@ async def talk_to_child(command: Sequence[str], said: bytes) -> tuple[int, bytes
     return process.returncode, answer
 
 
-def die_with_parent() -> None:
-    """On Linux: end this process, as by SIGTERM, when the one that started it ends, however that happens."""
-    parent = os.getppid()
+def die_with_parent(parent: int) -> None:
+    """On Linux: end this process, as by SIGTERM, when the one that started it ends, however that happens.
+
+    `parent` is its pid: it may have ended before this was called.
+    """
     if sys.platform == "linux":
         ctypes.CDLL(None, use_errno=True).prctl(_PR_SET_PDEATHSIG, int(signal.SIGTERM), 0, 0, 0)
         if os.getppid() != parent:
@@ -73,11 +76,23 @@ def die_with_parent() -> None:
 
 
 def on_signals(call: Callable[[signal.Signals], None]) -> Callable[[], None]:
-    """Have SIGTERM and SIGINT call this on the running loop; call what is returned to end that."""
+    """Have SIGTERM and SIGINT call this on the running loop; call what is returned to end that.
+
+    Two within a moment are one: a wrapper passes on what the terminal has sent to all, and Linux tells of a parent's
+    death once for each of its threads.
+    """
     loop = asyncio.get_running_loop()
     numbers = (signal.SIGTERM, signal.SIGINT)
+    last = float("-inf")
+
+    def heard(number: signal.Signals) -> None:
+        nonlocal last
+        before, last = last, loop.time()
+        if last - before > _ONE_MOMENT:
+            call(number)
+
     for number in numbers:
-        loop.add_signal_handler(number, call, number)
+        loop.add_signal_handler(number, heard, number)
 
     def end() -> None:
         for number in numbers:

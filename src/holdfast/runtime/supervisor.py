@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import signal
 from collections.abc import Awaitable, Callable, Sequence
 
@@ -17,6 +18,8 @@ from holdfast.runtime.worker_process import say
 _SHORT_LIFE = 5.0  # seconds; whoever dies sooner is started again after a growing pause
 _LONGEST_PAUSE = 30.0
 _KILL_AFTER = 5.0  # seconds beyond the grace
+_NOT_STARTED = 71  # as the exit code of a child that never was
+SUPERVISOR = "HOLDFAST_SUPERVISOR"  # in a child's environment: the pid of who started it
 
 Rescue = Callable[[str], Awaitable[Sequence[object]]]
 
@@ -59,7 +62,12 @@ class Supervisor:
                 return 0
 
     async def _live(self, name: str) -> int:
-        child = self._children[name] = await start_child(self._command(name), {"HOLDFAST_SUPERVISED": "1"})
+        try:
+            child = await start_child(self._command(name), {SUPERVISOR: str(os.getpid())})
+        except OSError as error:  # no memory, no descriptors: there may be some later
+            say(f"no process could be started: {error}")
+            return _NOT_STARTED
+        self._children[name] = child
         reaper = spawn(self._end_in_time(child), name=f"reap:{child.pid}")
         try:
             return await child.ended()

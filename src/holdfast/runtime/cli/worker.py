@@ -15,7 +15,7 @@ from holdfast.kernel.names import check_int
 from holdfast.kernel.processes import die_with_parent
 from holdfast.runtime.app import Holdfast
 from holdfast.runtime.loading import load_app
-from holdfast.runtime.supervisor import Supervisor
+from holdfast.runtime.supervisor import SUPERVISOR, Supervisor
 from holdfast.runtime.worker_process import WorkerOptions, run_worker
 
 SLOTS = 50
@@ -56,6 +56,9 @@ def add(commands: Any) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
+    # Before the program is imported, which may take long; and taken out, so that what we start is not ruled by it.
+    if (supervisor := os.environ.pop(SUPERVISOR, None)) is not None:
+        die_with_parent(int(supervisor))
     chosen = WorkerOptions(
         queues=parse_queues(options.queues, options.concurrency),
         name=options.name,
@@ -65,12 +68,7 @@ def run(options: argparse.Namespace) -> int:
         max_tasks=options.max_tasks_per_child,
     )
     hf = load_app(options.app)
-    supervised = bool(os.environ.get("HOLDFAST_SUPERVISED"))
-    if supervised:
-        die_with_parent()
-    if (
-        supervised or options.processes is None
-    ):  # a child inherits the number, and must not start as many again
+    if supervisor is not None or options.processes is None:  # a child inherits the number, and must not start as many again
         return asyncio.run(run_worker(hf, chosen))
     return asyncio.run(_supervise(hf, options, chosen))
 
