@@ -5,9 +5,9 @@ import json
 import pytest
 
 from holdfast import Holdfast, Secret
-from holdfast.jobs.signature import SECRETS_FIELD, masked
 from holdfast.kernel.errors import UsageError
 from holdfast.kernel.outcomes import Dead
+from holdfast.kernel.secrets import SECRETS_FIELD, masked
 from holdfast.store.records import Finish
 
 

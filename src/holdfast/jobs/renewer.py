@@ -93,7 +93,7 @@ class Renewer:
         self._due = monotonic() + self._lease / 3
         while not self._stopping:
             await self._nap(min(_LOOKS, self._lease / 12))  # not longer: someone may ask for an early look
-            if self._stopping or monotonic() < self._due:
+            if monotonic() < self._due:
                 continue
             try:
                 async with timeout(self._lease / 3):

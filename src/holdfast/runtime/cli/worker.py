@@ -68,7 +68,9 @@ def run(options: argparse.Namespace) -> int:
         max_tasks=options.max_tasks_per_child,
     )
     hf = load_app(options.app)
-    if supervisor is not None or options.processes is None:  # a child inherits the number, and must not start as many again
+    if (
+        supervisor is not None or options.processes is None
+    ):  # a child inherits the number, and must not start as many again
         return asyncio.run(run_worker(hf, chosen))
     return asyncio.run(_supervise(hf, options, chosen))
 
