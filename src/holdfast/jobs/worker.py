@@ -16,7 +16,7 @@ from holdfast.kernel.clock import monotonic, sleep, timeout
 from holdfast.kernel.crashpoints import crashpoint
 from holdfast.kernel.errors import HoldfastError
 from holdfast.kernel.names import check_int, check_name
-from holdfast.kernel.randomness import jittered
+from holdfast.kernel.randomness import jittered, random
 from holdfast.kernel.spawn import spawn, start
 from holdfast.kernel.telemetry import note
 from holdfast.store.bell import STOP
@@ -182,11 +182,12 @@ class Worker:
         return self._allowed(wants) or None
 
     def _allowed(self, wants: dict[str, int]) -> dict[str, int]:
+        """What is left of its share, in any order: given to the first queue each time, the others would starve."""
         if (left := self._allowance) is None:
             return wants
         allowed: dict[str, int] = {}
-        for queue, number in wants.items():
-            allowed[queue] = min(number, left)
+        for queue in sorted(wants, key=lambda _: random()):
+            allowed[queue] = min(wants[queue], left)
             left -= allowed[queue]
         return {queue: number for queue, number in allowed.items() if number > 0}
 
