@@ -5,6 +5,11 @@ from __future__ import annotations
 import asyncio
 
 import pytest
+from waiting import until
+
+from holdfast.kernel.errors import StoreUnavailable
+from holdfast.kernel.telemetry import subscribe
+from holdfast.store.states import State
 
 
 @pytest.fixture
@@ -25,3 +30,76 @@ async def test_a_small_share_is_no_reason_to_leave_a_queue_alone(hf, greet):
     assert await handle.result(10) == "hello ada"
     await left.wait()
     await service.stop()
+
+
+async def test_a_claim_in_flight_is_put_back_uncharged(hf, greet, monkeypatch):
+    claimed, go_on = asyncio.Event(), asyncio.Event()
+    claim = hf.store.claims.claim
+
+    async def slow(wants, **options):
+        claims = await claim(wants, **options)
+        if claims:
+            claimed.set()
+            await go_on.wait()
+        return claims
+
+    monkeypatch.setattr(hf.store.claims, "claim", slow)
+    handle = await greet.enqueue("ada")
+    service = hf.worker(grace=60)
+    await service.start()
+    await claimed.wait()
+    leaving = asyncio.ensure_future(service.stop())
+    await until(lambda: service.worker._left)
+    go_on.set()
+    async with asyncio.timeout(5):  # it does not wait for the grace: nothing runs
+        await leaving
+    record = await handle.record()
+    assert (record.state, record.attempt, record.interruptions) == (State.QUEUED, 0, 0)
+
+
+async def test_what_has_ended_is_written_although_the_store_was_in_trouble(hf, monkeypatch):
+    refusals, running, go_on = [3], asyncio.Event(), asyncio.Event()
+
+    @hf.task
+    async def long() -> str:
+        running.set()
+        await go_on.wait()
+        return "done"
+
+    finish = hf.store.claims.finish
+
+    async def refuse(finishes, **options):
+        if refusals[0]:
+            refusals[0] -= 1
+            raise StoreUnavailable("not now")
+        return await finish(finishes, **options)
+
+    monkeypatch.setattr(hf.store.claims, "finish", refuse)
+    handle = await long.enqueue()
+    service = hf.worker()
+    await service.start()
+    await running.wait()
+    leaving = asyncio.ensure_future(service.stop())
+    go_on.set()
+    await leaving
+    assert refusals == [0]
+    assert await handle.result(0) == "done"
+
+
+async def test_a_store_that_stays_away_does_not_keep_a_worker_from_leaving(hf, greet, monkeypatch):
+    told = []
+    forget = subscribe(lambda name, _: told.append(name))
+    handle = await greet.enqueue("ada")
+    service = hf.worker()
+
+    async def refuse(*_, **__):
+        raise StoreUnavailable("not now")
+
+    for verb in ("finish", "finish_and_claim", "release"):
+        monkeypatch.setattr(hf.store.claims, verb, refuse)
+    await service.start()
+    await until(lambda: service.worker.finished)
+    await service.stop(grace=0)
+    forget()
+    assert {"worker.finish_failed", "worker.release_failed"} <= set(told)
+    assert await handle.status() is State.RUNNING  # until its lease ends

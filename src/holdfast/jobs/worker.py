@@ -24,9 +24,11 @@ from holdfast.store.ports import Store
 from holdfast.store.records import Claim, Finish
 from holdfast.store.states import Held
 
+_RETURNED = (Released, Unknown)
 POLL = 1.0  # seconds between looks when no wake-up comes
 _SUSPECTS_EVERY = 2.0  # seconds between looks for suspects
 _CLEARING = 30.0  # seconds for which other work waits for a suspect's turn, at most
+_RELEASE_TRIES = 3
 _STOP_GRACE = 2.0  # seconds that stopped runs have to end
 
 
@@ -117,16 +119,22 @@ class Worker:
             await self._at_the_end("finishes", len(self._finishes), self._write(None))
 
     async def _put_back(self, claims: list[Claim]) -> None:
-        if claims:
-            await self._at_the_end("claims", len(claims), self._claims.release(claims))
+        """A few tries: what is not put back waits for the end of its lease, and is charged an interruption."""
+        for left in range(_RELEASE_TRIES if claims else 0, 0, -1):
+            if await self._at_the_end("claims", len(claims), self._claims.release(claims)):
+                return
+            if left > 1:
+                await sleep(jittered(0.3))
 
-    async def _at_the_end(self, what: str, number: int, write: Awaitable[object]) -> None:
+    async def _at_the_end(self, what: str, number: int, write: Awaitable[object]) -> bool:
         """A store that does not answer must not keep the process: what it holds comes back when its leases end."""
         try:
             async with timeout(_STOP_GRACE):
                 await write
         except (HoldfastError, TimeoutError) as error:
             note("worker.release_failed", what=what, number=number, error=repr(error))
+            return False
+        return True
 
     def leave_after(self, runs: int, leave: Callable[[], None]) -> None:
         """Claim nothing more once so many runs have been taken, and say so when they have ended."""
@@ -259,7 +267,7 @@ class Worker:
         self._pace[queue].took(monotonic() - run.began)
         if isinstance(ending, Settled):
             self._over(run)
-        elif isinstance(ending, Released | Unknown):
+        elif isinstance(ending, _RETURNED):
             spawn(self._return(run, ending), name="worker-return")
         else:
             self._finishes.append(Finish(run.claim, ending))
@@ -268,14 +276,12 @@ class Worker:
         self._bell.set()
 
     async def _return(self, run: Run, ending: Released | Unknown) -> None:
-        try:
-            if isinstance(ending, Released):
-                await self._claims.release([run.claim])
-            else:
-                note("job.unknown_task", job=run.claim.job_id, task=run.claim.task, why=ending.why)
-                await self._store.holds.hold([run.claim], Held.UNKNOWN_TASK)
-        except HoldfastError as error:  # its lease ends by itself
-            note("worker.release_failed", what="claims", number=1, error=repr(error))
+        if isinstance(ending, Released):
+            await self._put_back([run.claim])
+        else:
+            note("job.unknown_task", job=run.claim.job_id, task=run.claim.task, why=ending.why)
+            hold = self._store.holds.hold([run.claim], Held.UNKNOWN_TASK)
+            await self._at_the_end("claims", 1, hold)
         self._forget(run)
         self._bell.set()
 
