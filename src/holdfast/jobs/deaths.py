@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable
 from typing import Any
 
 from holdfast.jobs.job import Job
 from holdfast.jobs.registry import Registry
-from holdfast.kernel.errors import HoldfastError
+from holdfast.kernel.errors import TROUBLE
 from holdfast.kernel.telemetry import note
 from holdfast.store.ports import Store, Tx
 from holdfast.store.records import Claim, JobRecord, Rescue
@@ -34,26 +34,38 @@ class Deaths:
         if not self._registry.hears_deaths:
             rescued = await rescue(None)
         else:
-            try:
-                async with self._store.transaction() as tx:
-                    rescued = await rescue(tx)
-                    await self._tell(rescued, tx)
-            except HoldfastError:
-                raise
-            except Exception as error:  # noqa: BLE001  jobs must come back, whatever their handlers do
-                note("on_dead.failed", error=repr(error))
-                rescued = await rescue(None)
+            rescued = await self._with_handlers(rescue)
         for each in rescued:
             note("job.rescued", job=each.job_id, task=each.task, worker=each.worker, state=each.state)
         return rescued
 
-    async def _tell(self, rescued: Sequence[Rescue], tx: Tx) -> None:
-        for each in rescued:
-            if each.state is State.DEAD:
-                for handler in self._registry.on_dead(each.task):
-                    record = await self._store.jobs.get(each.job_id)
-                    if record is not None:
-                        await handler(Job(as_claim(record), self._store, self._run_sync), tx)
+    async def _with_handlers(self, rescue: Rescuer) -> list[Rescue]:
+        """Jobs must come back, whatever handlers do: again without those that failed, which the others do not suffer for."""
+        failed: set[str] = set()
+        while True:
+            telling: list[Rescue] = []
+            try:
+                async with self._store.transaction() as tx:
+                    rescued = await rescue(tx)
+                    for each in rescued:
+                        if each.state is State.DEAD and each.job_id not in failed:
+                            telling.append(each)
+                            await self._tell(each, tx)
+            except TROUBLE:
+                raise  # the next round tries again
+            except Exception as error:
+                if not telling:
+                    raise
+                failed.add(telling[-1].job_id)
+                note("on_dead.failed", job=telling[-1].job_id, task=telling[-1].task, error=repr(error))
+            else:
+                return rescued
+
+    async def _tell(self, dead: Rescue, tx: Tx) -> None:
+        for handler in self._registry.on_dead(dead.task):
+            record = await self._store.jobs.get(dead.job_id)
+            if record is not None:
+                await handler(Job(as_claim(record), self._store, self._run_sync), tx)
 
 
 def as_claim(record: JobRecord) -> Claim:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Any, TypeAlias
 
@@ -11,16 +11,16 @@ from holdfast.jobs.child import run_in_child
 from holdfast.jobs.control import Cancel, Control, Reject, Retry, Snooze
 from holdfast.jobs.failures import describe
 from holdfast.jobs.job import Job
-from holdfast.jobs.registry import Registry
+from holdfast.jobs.registry import OnDead, Registry
 from holdfast.jobs.run import Run, Stop
 from holdfast.jobs.signature import NewerArguments
 from holdfast.jobs.task import Task
 from holdfast.kernel import outcomes
-from holdfast.kernel.clock import after, monotonic
+from holdfast.kernel.clock import after, monotonic, sleep
 from holdfast.kernel.codec import decode_stored, encode
 from holdfast.kernel.context import Context, become
 from holdfast.kernel.crashpoints import crashpoint
-from holdfast.kernel.errors import HoldfastError, LeaseLost, PayloadError
+from holdfast.kernel.errors import TROUBLE, CommitUnknown, HoldfastError, LeaseLost, PayloadError
 from holdfast.kernel.outcomes import RESULT_LIMIT, Dead, Done, Outcome
 from holdfast.kernel.randomness import jittered
 from holdfast.kernel.secrets import secret_values
@@ -31,6 +31,14 @@ from holdfast.store.records import Claim, Finish
 
 HARD_GRACE = 10.0  # seconds after its timeout in which a run must end, or its process is ended
 LOCK_PATIENCE = 1.0  # seconds, about, until a job whose lock is held tries again
+_TROUBLE_PAUSES = (
+    0.2,
+    0.5,
+    1.0,
+    2.0,
+    4.0,
+    8.0,
+)  # seconds between tries to write a death with its handlers' rows
 _ENDS_A_RUN = (Exception, asyncio.CancelledError, SystemExit, KeyboardInterrupt, Stopped)
 _DONE = Done()
 
@@ -226,19 +234,39 @@ class Executor:
         note("job.died", job=run.claim.job_id, task=run.claim.task, error=outcome.error)
         ending: Ending = outcome
         if handlers := self._registry.on_dead(run.claim.task):
-            job = run.job or Job(run.claim, self._store, self._run_sync)
             try:
-                async with self._store.transaction() as tx:
-                    await self._store.claims.finish([Finish(run.claim, outcome)], tx=tx)
-                    for handler in handlers:
-                        await handler(job, tx)
-                ending = SETTLED
+                ending = await self._die_together(run, outcome, handlers)
             except LeaseLost:
                 return await self._lost(run)
             except Exception as failure:  # noqa: BLE001  the job is dead all the same, and a person hears of it
                 note("on_dead.failed", job=run.claim.job_id, task=run.claim.task, error=repr(failure))
         await self._tell(run, "on_dead", error)
         return ending
+
+    async def _die_together(self, run: Run, outcome: Dead, handlers: Sequence[OnDead]) -> Ending:
+        """The death and what its handlers write. A store in trouble is asked again: that is no handler's failure."""
+        job = run.job or Job(run.claim, self._store, self._run_sync)
+        for pause in (*_TROUBLE_PAUSES, None):
+            try:
+                async with self._store.transaction() as tx:
+                    await self._store.claims.finish([Finish(run.claim, outcome)], tx=tx)
+                    for handler in handlers:
+                        await handler(job, tx)
+            except TROUBLE as trouble:
+                if isinstance(trouble, CommitUnknown) and await self._is_written(run):
+                    return SETTLED
+                if pause is None:
+                    raise
+                await sleep(jittered(pause))
+            else:
+                return SETTLED
+        raise AssertionError("the last try returns or raises")
+
+    async def _is_written(self, run: Run) -> bool:
+        try:
+            return await self._store.claims.settle(run.claim.job_id, run.claim.token)
+        except TROUBLE:
+            return False  # then the next try finds its token gone
 
     async def _tell(self, run: Run, hook: str, *details: Any) -> None:
         if self._hooks.heard(hook):

@@ -123,3 +123,7 @@ class SchemaTooNew(SchemaError):
 
 class SchemaChanged(SchemaError):
     """A migration that was applied differs from the one in this version."""
+
+
+# The store's own trouble: the same call may succeed a little later.
+TROUBLE = (StoreUnavailable, StoreFull, StoreReadOnly, CommitUnknown)
