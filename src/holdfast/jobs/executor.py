@@ -55,7 +55,7 @@ class Unknown:
 
 
 class Settled:
-    """Nothing is left to write: it was written already, or the lease was lost."""
+    """Nothing is left to write."""
 
 
 Ending: TypeAlias = Outcome | Released | Unknown | Settled
@@ -223,9 +223,10 @@ class Executor:
         return outcomes.Retry(after=delay, error=_told(run.claim, error))
 
     async def _lost(self, run: Run) -> Ending:
+        """If it is ours after all, because the renewer gave it up in time, it goes back at once: the token decides."""
         note("job.lease_lost", job=run.claim.job_id, task=run.claim.task, token=run.claim.token)
         await self._tell(run, "on_lease_lost")
-        return SETTLED
+        return RELEASED
 
     async def _dead(self, run: Run, error: BaseException) -> Ending:
         """Its handlers write in the transaction that makes the job dead; without any, the next batch will do."""

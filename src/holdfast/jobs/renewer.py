@@ -113,7 +113,7 @@ class Renewer:
 
     async def _renew(self, store: Store) -> None:
         began = self._renewed = monotonic()
-        runs = [run for run in list(self._runs.values()) if run.needs_lease and not self._is_overdue(run)]
+        runs = [run for run in list(self._runs.values()) if run.needs_lease and not self._is_given_up(run)]
         if runs:
             kept = {
                 (renewal.job_id, renewal.token): renewal
@@ -139,7 +139,7 @@ class Renewer:
             del self._given_up[key]
         self._loop.call_soon_threadsafe(self._beat)
         for run in list(self._runs.values()):
-            if now > run.until - self._lease * _MARGIN and run.needs_lease:
+            if run.needs_lease and self._is_late(run, now):
                 self._give_up(run, now)
             if self._stuck is not None and self._must_end(run, now):
                 self._stuck(f"job {run.claim.job_id} of task {run.claim.task!r} did not stop: {_why(run)}")
@@ -152,6 +152,13 @@ class Renewer:
         if culprit is not None:
             self._warned = now
             note("loop.blocked", task=culprit.get_name(), seconds=round(now - self._pulse, 1))
+
+    def _is_given_up(self, run: Run) -> bool:
+        """A lease that is renewed while its run is stopped would keep the job from everyone for nothing."""
+        return self._is_overdue(run) or run.key in self._given_up or self._is_late(run, monotonic())
+
+    def _is_late(self, run: Run, now: float) -> bool:
+        return now > run.until - self._lease * _MARGIN
 
     def _is_overdue(self, run: Run) -> bool:
         return run.hard_until is not None and not run.over and monotonic() > run.hard_until

@@ -1,0 +1,80 @@
+"""Losing a lease: a run that was lost ends soon, is not renewed meanwhile, and goes back when it was ours after all."""
+
+from __future__ import annotations
+
+import asyncio
+
+from waiting import until
+
+from holdfast.jobs.renewer import Renewer
+from holdfast.jobs.run import Run, Stop
+from holdfast.kernel.clock import monotonic
+from holdfast.store.states import State
+
+
+async def test_a_run_that_the_store_calls_lost_must_end_soon(hf):
+    stuck, started = [], asyncio.Event()
+
+    @hf.task
+    async def deaf() -> None:
+        started.set()
+        while not stuck:
+            try:
+                await asyncio.sleep(0.05)
+            except asyncio.CancelledError:
+                continue
+
+    handle = await deaf.enqueue()
+    service = hf.worker(lease=30, stuck=stuck.append)
+    await service.start()
+    await started.wait()
+    [run] = service.worker.runs.values()
+    until_before = run.until
+    await hf.store.claims.rescue_worker(service.name)
+    service.worker.on_hint()  # look now
+    await until(lambda: run.stop is Stop.LOST)
+    assert run.until <= monotonic() + 30 / 6
+    assert run.until < until_before
+    await until(lambda: stuck)
+    await service.stop(grace=0)
+    assert (await handle.record()).interruptions == 1
+
+
+async def test_what_is_given_up_is_not_renewed(hf):
+    @hf.task
+    async def any_task() -> None: ...
+
+    await any_task.enqueue()
+    [claim] = await hf.store.claims.claim({"default": 1}, lease=30, worker="w")
+    run = Run(claim, None, monotonic() + 30)
+    renewer = Renewer(hf.store, {run.key: run}, lease=30)
+    run.stop = Stop.LOST
+    await renewer._renew(hf.store)
+    assert (await hf.store.jobs.get(claim.job_id)).lease_until == claim.lease_until
+    run.stop, run.until = None, monotonic() + 4  # less than a sixth of the lease is left
+    await renewer._renew(hf.store)
+    assert (await hf.store.jobs.get(claim.job_id)).lease_until == claim.lease_until
+    run.until = monotonic() + 6
+    await renewer._renew(hf.store)
+    assert (await hf.store.jobs.get(claim.job_id)).lease_until > claim.lease_until
+
+
+async def test_a_run_that_was_given_up_in_time_goes_back_uncharged(hf):
+    started = asyncio.Event()
+
+    @hf.task
+    async def long() -> None:
+        started.set()
+        await asyncio.sleep(60)
+
+    handle = await long.enqueue()
+    service = hf.worker(lease=60)
+    await service.start()
+    await started.wait()
+    [run] = service.worker.runs.values()
+    await hf.queues.pause("default", by="test")
+    run.halt(Stop.LOST)
+    await until(lambda: not service.worker.runs)
+    record = await handle.record()
+    assert (record.state, record.attempt, record.interruptions) == (State.QUEUED, 0, 0)
+    await service.stop(grace=0)
