@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import asyncio
 
+import pytest
 from waiting import until
 
 from holdfast.jobs.renewer import Renewer
 from holdfast.jobs.run import Run, Stop
 from holdfast.kernel.clock import monotonic
+from holdfast.kernel.errors import JobCancelled
 from holdfast.store.states import State
 
 
@@ -38,6 +40,28 @@ async def test_a_run_that_the_store_calls_lost_must_end_soon(hf):
     await until(lambda: stuck)
     await service.stop(grace=0)
     assert (await handle.record()).interruptions == 1
+
+
+async def test_a_run_that_is_stopped_before_its_first_line_ends_all_the_same(hf, monkeypatch):
+    @hf.task
+    async def never() -> None: ...
+
+    handle = await never.enqueue()
+    service = hf.worker()
+    await service.start()
+    worker = service.worker
+    start_next = worker._start_next
+
+    def start_and_stop():
+        start_next()
+        for run in worker.runs.values():
+            run.halt(Stop.CANCELLED, "not needed")
+
+    monkeypatch.setattr(worker, "_start_next", start_and_stop)
+    with pytest.raises(JobCancelled, match="not needed"):
+        await handle.result(10)
+    assert not worker.runs
+    await service.stop()
 
 
 async def test_what_is_given_up_is_not_renewed(hf):

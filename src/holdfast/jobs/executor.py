@@ -80,6 +80,7 @@ class Executor:
 
     async def run(self, run: Run, report: Callable[[Run, Ending], None]) -> None:
         """From the arguments to the ending. Whatever a task does, this reports once."""
+        run.begun = True
         timer = self._set_timer(run)
         try:
             if run.stop is not None:  # while it waited for its slot
