@@ -49,7 +49,7 @@ async def test_a_claim_in_flight_is_put_back_uncharged(hf, greet, monkeypatch):
     await service.start()
     await claimed.wait()
     leaving = asyncio.ensure_future(service.stop())
-    await until(lambda: service.worker._left)
+    await until(lambda: service.worker._draining)
     go_on.set()
     async with asyncio.timeout(5):  # it does not wait for the grace: nothing runs
         await leaving
@@ -101,5 +101,5 @@ async def test_a_store_that_stays_away_does_not_keep_a_worker_from_leaving(hf, g
     await until(lambda: service.worker.finished)
     await service.stop(grace=0)
     forget()
-    assert {"worker.finish_failed", "worker.release_failed"} <= set(told)
+    assert "worker.release_failed" in told
     assert await handle.status() is State.RUNNING  # until its lease ends

@@ -155,7 +155,8 @@ class Renewer:
 
     def _is_given_up(self, run: Run) -> bool:
         """A lease that is renewed while its run is stopped would keep the job from everyone for nothing."""
-        return self._is_overdue(run) or run.key in self._given_up or self._is_late(run, monotonic())
+        lost = run.stop is Stop.LOST or run.key in self._given_up
+        return lost or self._is_overdue(run) or self._is_late(run, monotonic())
 
     def _is_late(self, run: Run, now: float) -> bool:
         return now > run.until - self._lease * _MARGIN

@@ -35,7 +35,9 @@ class Run:
             until  # on the monotonic clock: counted from before the claim, so never later than the lease
         )
         self.began = 0.0  # 0: it waits for a slot
-        self.begun = False  # its first line has run: a coroutine that is cancelled before would end without a word
+        self.begun = (
+            False  # its first line has run: a coroutine that is cancelled before would end without a word
+        )
         self.hard_until: float | None = None  # when its process must be ended
         self.work: asyncio.Task[None] | None = None
         self.job: Job | None = None
