@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
+from holdfast.store.once import answers, pair_of
 from holdfast.store.postgres import finishes as f
 from holdfast.store.postgres.low_water import LowWater, Marks, from_the_top
 from holdfast.store.postgres.rows import CLAIM, held_by, same_id, to_claims
@@ -114,8 +115,8 @@ def finish_and_claim(
     lost = {(row[0], row[1]) for row in rows if row[2] is None}
     taken = [row for row in rows if row[2] is not None] if lost else rows
     water.learn(taken, marks)
-    pairs = [f.pair_of(item.claim) for item in finishes]
-    return f.answers(pairs, set(pairs) - lost), to_claims(taken, wants)
+    pairs = [pair_of(item.claim) for item in finishes]
+    return answers(pairs, set(pairs) - lost), to_claims(taken, wants)
 
 
 def _wanted(marks: Marks, lease: float, worker: str) -> tuple[object, ...]:

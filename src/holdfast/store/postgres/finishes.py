@@ -3,19 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TypeAlias
 
 import msgspec
 
 from holdfast.kernel.outcomes import Cancel, Dead, Done, Retry, Snooze, Unknown
+from holdfast.store.once import Pair, answers, pair_of
 from holdfast.store.postgres.locks import Keys, Lock, lock_chain, take_chain, wait_for
 from holdfast.store.postgres.promotion import pass_on
 from holdfast.store.postgres.rows import MOVED, MOVED_J, SOON, held_by, same_id
 from holdfast.store.records import ERRORS_KEPT, STRIKES_LIMIT, Claim, Finish, Rescue
 from holdfast.store.statements import Procedure, Statement
 from holdfast.store.states import Held, State
-
-Pair: TypeAlias = tuple[str, int]  # id and token
 
 
 class Ending(msgspec.Struct, frozen=True):
@@ -82,19 +80,6 @@ def done_params(finishes: Sequence[Finish]) -> tuple[list[str], list[int], list[
 
 def _by_id(item: Finish) -> str:
     return item.claim.job_id
-
-
-def pair_of(claim: Claim) -> Pair:
-    return claim.job_id, claim.token
-
-
-def answers(pairs: Sequence[Pair], accepted: set[Pair]) -> list[bool]:
-    """Whether each was accepted. A claim is ended once: when it is named again, that was not."""
-    left, told = set(accepted), list[bool]()
-    for pair in pairs:
-        told.append(pair in left)
-        left.discard(pair)
-    return told
 
 
 def finish(finishes: Sequence[Finish], *, impatient: bool = False) -> Procedure[list[bool]]:

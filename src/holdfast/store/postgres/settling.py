@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from functools import partial
 
 from holdfast.kernel.errors import CommitUnknown
+from holdfast.store.once import answers
 from holdfast.store.postgres import finishes as f
 from holdfast.store.postgres.connection import Database, still_unknown
 from holdfast.store.statements import Procedure
@@ -39,4 +40,4 @@ async def _settled(
         # Put back by the first try and claimed by another since, or lost before it: nobody can tell.
         if item.state is State.QUEUED and item.pair not in ended:
             raise unknown
-    return f.answers(pairs, ended)
+    return answers(pairs, ended)

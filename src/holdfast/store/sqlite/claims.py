@@ -84,18 +84,19 @@ def _take(
 
 def renew(db: Db, claims: Sequence[Claim], *, lease: float) -> list[Renewal]:
     sql = """UPDATE holdfast_running SET lease_until = ?
-        WHERE seq = ? AND token = ? AND lease_until > ? RETURNING stop"""
+        WHERE seq = ? AND token = ? AND lease_until > ? AND seq = (SELECT seq FROM holdfast_job WHERE id = ?)
+        RETURNING stop"""
     until, renewed = db.now + lease, list[Renewal]()
     for held in claims:
-        if (row := db.row(sql, until, held.row, held.token, db.now)) is not None:
+        if (row := db.row(sql, until, held.row, held.token, db.now, held.job_id)) is not None:
             renewed.append(Renewal(held.job_id, held.token, until, row[0]))
     return renewed
 
 
 def report(db: Db, held: Claim, *, progress: float | None, note: str | None) -> bool:
     sql = """UPDATE holdfast_running SET progress = coalesce(?, progress), note = coalesce(?, note)
-        WHERE seq = ? AND token = ?"""
-    return bool(db.run(sql, progress, note, held.row, held.token))
+        WHERE seq = ? AND token = ? AND seq = (SELECT seq FROM holdfast_job WHERE id = ?)"""
+    return bool(db.run(sql, progress, note, held.row, held.token, held.job_id))
 
 
 def finish_and_claim(

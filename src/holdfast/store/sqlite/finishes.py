@@ -1,4 +1,4 @@
-"""Write how a claimed job ended, or put it back. Every write names row and token, and losing is ordinary."""
+"""Write how a claimed job ended, or put it back. Every write names row, id and token, and losing is ordinary."""
 
 from __future__ import annotations
 
@@ -7,51 +7,63 @@ from collections.abc import Sequence
 import msgspec
 
 from holdfast.kernel.outcomes import Cancel, Dead, Done, Outcome, Retry, Snooze, Unknown
+from holdfast.store.once import Pair, pair_of
 from holdfast.store.records import ERRORS_KEPT, AttemptError, Claim, Finish
 from holdfast.store.sqlite.connection import Db, numbers
 from holdfast.store.sqlite.moves import Freed, let_go, pass_on
 from holdfast.store.states import Held, State
 
-# Those that are still held, all at once; their number is the answer.
+# Those that are still held, all at once; their number is the answer. The id is asked for too: the first row and token of
+# another file are the same as here.
 _SUCCEED = """
     INSERT INTO holdfast_over (seq, state, token, attempt, worker, started_at, finished_at, result)
-    SELECT r.seq, 'succeeded', r.token, r.attempt, r.worker, r.started_at, ?2, g.value ->> 2
+    SELECT r.seq, 'succeeded', r.token, r.attempt, r.worker, r.started_at, ?2, g.value ->> 3
     FROM json_each(?1) AS g CROSS JOIN holdfast_running AS r ON r.seq = g.value ->> 0 AND r.token = g.value ->> 1
+    CROSS JOIN holdfast_job AS j ON j.seq = r.seq AND j.id = g.value ->> 2
     RETURNING seq, token"""
+_HELD = """
+    SELECT r.stop FROM holdfast_running AS r CROSS JOIN holdfast_job AS j USING (seq)
+    WHERE r.seq = ? AND r.token = ? AND j.id = ?"""
 _STOP = "DELETE FROM holdfast_running WHERE seq IN (SELECT value FROM json_each(?))"
 
 
 def finish(db: Db, finishes: Sequence[Finish]) -> list[bool]:
-    first: dict[tuple[int, int], Finish] = {}  # of two outcomes for one claim, the first counts
+    first: dict[Pair, Finish] = {}  # of two outcomes for one claim, the first counts
     for item in finishes:
-        first.setdefault((item.claim.row, item.claim.token), item)
+        first.setdefault(pair_of(item.claim), item)
     done = [item for item in first.values() if isinstance(item.outcome, Done)]
-    succeeded = _succeed(db, done) if done else set[tuple[int, int]]()
+    succeeded = _succeed(db, done) if done else set[Pair]()
     accepted = [
-        first.pop((item.claim.row, item.claim.token), None) is item and _accept(db, item, succeeded)
-        for item in finishes
+        first.pop(pair_of(item.claim), None) is item and _accept(db, item, succeeded) for item in finishes
     ]
     _pass_on(db, [item.claim for item, ok in zip(finishes, accepted, strict=True) if ok])
     return accepted
 
 
-def _accept(db: Db, item: Finish, succeeded: set[tuple[int, int]]) -> bool:
+def _accept(db: Db, item: Finish, succeeded: set[Pair]) -> bool:
     if isinstance(item.outcome, Done):
-        return (item.claim.row, item.claim.token) in succeeded
+        return pair_of(item.claim) in succeeded
     return _end(db, item.claim, item.outcome)
 
 
-def _succeed(db: Db, done: Sequence[Finish]) -> set[tuple[int, int]]:
-    batch = [(item.claim.row, item.claim.token, item.outcome.result) for item in done]  # type: ignore[union-attr]
-    succeeded = set(db.rows(_SUCCEED, msgspec.json.encode(batch).decode(), db.now))
-    if succeeded:
-        db.run(_STOP, numbers(seq for seq, _ in succeeded))
-    for item in done:
-        if (item.claim.row, item.claim.token) in succeeded and (
-            item.claim.keyed or item.claim.unique is not None
-        ):
-            let_go(db, item.claim.row)
-    return succeeded
+def _succeed(db: Db, done: Sequence[Finish]) -> set[Pair]:
+    batch = [(item.claim.row, item.claim.token, item.claim.job_id, item.outcome.result) for item in done]  # type: ignore[union-attr]
+    rows = set(db.rows(_SUCCEED, msgspec.json.encode(batch).decode(), db.now))
+    if rows:
+        db.run(_STOP, numbers(seq for seq, _ in rows))
+    claims = [item.claim for item in done if (item.claim.row, item.claim.token) in rows]
+    if len(claims) != len(
+        rows
+    ):  # a claim of another file is among them, with the row and token of one of ours
+        claims = [claim for claim in claims if _is_of_its_row(db, claim)]
+    for claim in claims:
+        if claim.keyed or claim.unique is not None:
+            let_go(db, claim.row)
+    return {pair_of(claim) for claim in claims}
+
+
+def _is_of_its_row(db: Db, claim: Claim) -> bool:
+    return bool(db.value("SELECT id FROM holdfast_job WHERE seq = ?", claim.row) == claim.job_id)
 
 
 def _end(db: Db, claim: Claim, outcome: Outcome) -> bool:
@@ -74,7 +86,7 @@ def cancel(db: Db, claim: Claim, reason: str) -> bool:
     sql = """INSERT INTO holdfast_over (seq, state, token, attempt, worker, started_at, finished_at, reason)
         SELECT seq, 'cancelled', token, attempt, worker, started_at, ?, ? FROM holdfast_running
         WHERE seq = ? AND token = ?"""
-    if not db.run(sql, db.now, reason, claim.row, claim.token):
+    if not _is_of_its_row(db, claim) or not db.run(sql, db.now, reason, claim.row, claim.token):
         return False
     db.run("DELETE FROM holdfast_running WHERE seq = ?", claim.row)
     let_go(db, claim.row)
@@ -85,7 +97,7 @@ def park(db: Db, claim: Claim, state: State, reason: str) -> bool:
     """Dead lets go of all it holds; unknown keeps its turn and its unique key, because it may not be over."""
     sql = """INSERT INTO holdfast_parked (seq, state, token, attempt, worker, started_at, reason)
         SELECT seq, ?, token, attempt, worker, started_at, ? FROM holdfast_running WHERE seq = ? AND token = ?"""
-    if not db.run(sql, state, reason, claim.row, claim.token):
+    if not _is_of_its_row(db, claim) or not db.run(sql, state, reason, claim.row, claim.token):
         return False
     db.run("DELETE FROM holdfast_running WHERE seq = ?", claim.row)
     _keep_error(db, claim, reason)
@@ -115,7 +127,7 @@ def put_back(
     keep_rank: bool = False,
 ) -> bool:
     """From running to queued. One that was asked to stop is cancelled instead."""
-    row = db.row("SELECT stop FROM holdfast_running WHERE seq = ? AND token = ?", claim.row, claim.token)
+    row = db.row(_HELD, claim.row, claim.token, claim.job_id)
     if row is None:
         return False
     if error is not None:

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import asyncio
 
+import msgspec
+
+from holdfast.kernel.ids import new_id
 from holdfast.kernel.outcomes import Cancel, Dead, Done, Outcome, Retry, Snooze, Unknown
 from holdfast.store.ports import Store
 from holdfast.store.records import Claim, Finish
@@ -94,6 +97,25 @@ class FencingConformance(Conformance):
         assert accepted == [False]
         assert not await store.claims.settle(lost.job_id, lost.token)
         assert await the(store, lost.job_id) == before
+
+    async def test_a_claim_of_another_store_ends_no_job_here(self, store: Store) -> None:
+        """Its row and token may be those of a job of ours; its id is not."""
+        for options in ({}, {"unique": "u", "concurrency": "c", "concurrency_limit": 1}):
+            job_id = await put(store, **options)
+            await store.holds.promote()
+            claim = await take_one(store)
+            stranger = msgspec.structs.replace(claim, job_id=new_id())
+            before = await the(store, job_id)
+            for outcome in OUTCOMES:
+                assert not await end(store, stranger, outcome), outcome
+            assert await store.claims.renew([stranger], lease=2 * LEASE) == []
+            assert await store.claims.release([stranger]) == [False]
+            assert not await store.claims.report(stranger, progress=0.5)
+            assert await store.holds.hold([stranger], Held.GUARD) == [False]
+            assert await the(store, job_id) == before
+            both = [Finish(stranger, Done("1")), Finish(claim, Done("2"))]
+            assert await store.claims.finish(both) == [False, True]
+            assert (await the(store, job_id)).result == "2"
 
     async def test_a_finish_is_accepted_once(self, store: Store) -> None:
         for first in OUTCOMES:
