@@ -5,10 +5,11 @@ from __future__ import annotations
 import inspect
 
 import pytest
+from msgspec.structs import replace
 
-from holdfast.kernel.errors import HoldfastError
+from holdfast.kernel.errors import HoldfastError, UsageError
 from holdfast.kernel.ids import new_id
-from holdfast.kernel.outcomes import Done
+from holdfast.kernel.outcomes import Done, Retry
 from holdfast.store import ports
 from holdfast.store.edge import RULES
 from holdfast.store.postgres.store import PostgresStore
@@ -83,6 +84,34 @@ VERBS = {
 }
 
 
+WRONG_NUMBERS = [None, "x", -1, 1.5, 2**70, True, float("nan")]
+WRONG_NAMES = [5, b"a", "", "a\ud83e", "a\0b", "x" * 10_000]
+WRONG_CLAIMS = [
+    *(replace(CLAIM, job_id=value) for value in (None, 5, "", "x", "a\0b", b"a", "x" * 36, ID.upper())),
+    *(replace(CLAIM, **{field: value}) for field in ("token", "row", "attempt") for value in WRONG_NUMBERS),
+    *(replace(CLAIM, **{field: value}) for field in ("ordered", "concurrency") for value in WRONG_NAMES),
+]
+WRONG_LEASES = [
+    *(replace(LEASE, name=value) for value in [None, *WRONG_NAMES]),
+    *(replace(LEASE, token=value) for value in WRONG_NUMBERS),
+]
+WRONG_KEYS = [
+    *(replace(KEY, scope=value) for value in (None, "x", ("a", "b", "c"))),
+    *(replace(KEY, key=value) for value in [None, *WRONG_NAMES]),
+    *(replace(KEY, token=value) for value in WRONG_NUMBERS),
+]
+WRONG_INSIDE = {
+    "claims.renew": [([[claim]], {"lease": 30}) for claim in WRONG_CLAIMS],
+    "claims.release": [([[claim]], {}) for claim in WRONG_CLAIMS],
+    "claims.report": [([claim], {"progress": 0.5}) for claim in WRONG_CLAIMS],
+    "holds.hold": [([[claim], Held.GUARD], {}) for claim in WRONG_CLAIMS],
+    "leases.renew": [([lease], {"ttl": 5}) for lease in WRONG_LEASES],
+    "leases.release": [([lease], {}) for lease in WRONG_LEASES],
+    "keys.finish": [([key, "{}"], {"keep": 5}) for key in WRONG_KEYS],
+    "keys.abandon": [([key], {}) for key in WRONG_KEYS],
+}
+
+
 def calls(verb):
     """The verb's arguments with one of them wrong, each in turn."""
     given, named = VERBS[verb]
@@ -119,6 +148,29 @@ async def test_both_stores_answer_alike_whatever_they_are_given(stores, verb):
     for given, named in calls(verb):
         one, other = [await answer(store, verb, given, named) for store in stores]
         assert one == other, f"{verb} of {given} and {named}"
+
+
+@pytest.mark.parametrize("verb", WRONG_INSIDE)
+async def test_the_inside_of_what_a_verb_was_given_before_is_checked(stores, verb):
+    for given, named in WRONG_INSIDE[verb]:
+        one, other = [await answer(store, verb, given, named) for store in stores]
+        assert one.startswith("UsageError"), f"{verb} of {given}: {one}"
+        assert one == other, f"{verb} of {given}"
+
+
+def test_a_finish_checks_its_claim():
+    for claim in [None, "x", KEY, *WRONG_CLAIMS]:
+        for outcome in (Done(), Retry(error="x")):
+            with pytest.raises(UsageError):
+                Finish(claim, outcome)
+
+
+@pytest.mark.parametrize("claims", [[CLAIM], [CLAIM, CLAIM]])
+async def test_a_reason_and_a_state_may_be_plain_text(stores, claims):
+    for store in stores:
+        assert await store.holds.hold(claims, "guard") == [False] * len(claims)
+        assert await store.holds.unhold("guard") == 0
+        assert await store.jobs.find(state="queued", held="guard") == []
 
 
 async def test_nothing_is_left_behind_by_what_is_refused(stores):

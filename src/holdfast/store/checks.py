@@ -8,6 +8,7 @@ from typing import Any, TypeVar
 from holdfast.kernel.errors import LeaseLost, UsageError
 from holdfast.kernel.names import check_int, check_name, check_seconds, check_text
 from holdfast.kernel.show import show, storable
+from holdfast.store.once import pair_of
 from holdfast.store.records import (
     NOTE_LIMIT,
     AuditEntry,
@@ -17,6 +18,7 @@ from holdfast.store.records import (
     KeyScope,
     Lease,
     NewJob,
+    check_claim,
     check_id,
 )
 from holdfast.store.records import check_args as _check_args
@@ -29,6 +31,7 @@ __all__ = [
     "check_by_hand",
     "check_claim",
     "check_claims",
+    "check_each_claim_once",
     "check_entry",
     "check_finishes",
     "check_held",
@@ -77,12 +80,15 @@ def check_finishes(finishes: Any) -> tuple[Finish, ...]:
 
 
 def check_claims(claims: Any) -> tuple[Claim, ...]:
-    return _all(claims, Claim, "A claim is what claim() gave")
+    copied = _all(claims, Claim, "A claim is what claim() gave")
+    for claim in copied:
+        check_claim(claim)
+    return copied
 
 
-def check_claim(claim: Any) -> None:
-    if not isinstance(claim, Claim):
-        raise UsageError(f"A claim is what claim() gave, not {show(claim)} ({type(claim).__name__}).")
+def check_each_claim_once(claims: Any) -> tuple[Claim, ...]:
+    """A claim that is named twice is one."""
+    return tuple({pair_of(claim): claim for claim in check_claims(claims)}.values())
 
 
 def check_progress(progress: Any) -> float | None:
@@ -150,6 +156,8 @@ def refuse_edit_of_many(job_ids: Sequence[str], args: str | None) -> None:
 def check_held_lease(lease: Any) -> None:
     if not isinstance(lease, Lease):
         raise UsageError(f"A lease is what acquire() gave, not {show(lease)} ({type(lease).__name__}).")
+    check_name("lease", lease.name)
+    check_token(lease.token)
 
 
 def check_key_claim(claim: Any) -> None:
@@ -157,6 +165,9 @@ def check_key_claim(claim: Any) -> None:
         raise UsageError(
             f"The claim of a key is what begin() gave, not {show(claim)} ({type(claim).__name__})."
         )
+    check_scope(claim.scope)
+    check_name("key", claim.key)
+    check_token(claim.token)
 
 
 def check_entry(entry: Any) -> None:
@@ -224,20 +235,27 @@ def check_limit(limit: Any, kind: str = "limit") -> None:
     check_int(kind, limit, 1, 1_000_000)
 
 
-def check_by_hand(reason: Any) -> None:
+def check_by_hand(reason: Any) -> Held:
     if not isinstance(reason, str) or reason not in BY_HAND:
         names = ", ".join(sorted(BY_HAND))
         raise UsageError(f"Only these reasons are set and ended by hand: {names}; not {show(reason)}.")
+    return Held(reason)
 
 
-def check_state(state: Any) -> None:
-    if state is not None and state not in State.__members__.values():
+def check_state(state: Any) -> State | None:
+    if state is None:
+        return None
+    if not isinstance(state, str) or state not in State.__members__.values():
         raise UsageError(f"A job's state is one of {', '.join(State)}; not {show(state)}.")
+    return State(state)
 
 
-def check_held(held: Any) -> None:
-    if held is not None and held not in Held.__members__.values():
+def check_held(held: Any) -> Held | None:
+    if held is None:
+        return None
+    if not isinstance(held, str) or held not in Held.__members__.values():
         raise UsageError(f"A job is held for one of {', '.join(Held)}; not {show(held)}.")
+    return Held(held)
 
 
 def check_reason(reason: Any) -> None:

@@ -35,7 +35,7 @@ RULES: dict[str, dict[str, dict[str, Check]]] = {
     "Claims": {
         "claim": {"wants": c.check_wants, "lease": _lease, "worker": _worker},
         "claim_suspect": {"queues": c.check_queues, "lease": _lease, "worker": _worker},
-        "renew": {"claims": c.check_claims, "lease": _lease},
+        "renew": {"claims": c.check_each_claim_once, "lease": _lease},
         "finish": {"finishes": c.check_finishes},
         "finish_and_claim": {
             "finishes": c.check_finishes,

@@ -69,6 +69,7 @@ _set = (
     msgspec.structs.force_setattr
 )  # for members of enums and the like: what drivers can bind takes their place
 _ID = re.compile("[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}")
+_INT8 = 2**63  # a whole number that a database can keep is smaller
 _SHORT = 200  # bytes that a name of any kind may have
 
 
@@ -239,11 +240,29 @@ class Claim(msgspec.Struct, frozen=True):
         return self.ordered is not None or self.concurrency is not None
 
 
+def check_claim(claim: object) -> None:
+    """What a store reads of it. Every claim that is renewed or ended passes here, so the usual test is the cheapest."""
+    if not isinstance(claim, Claim):
+        raise UsageError(f"A claim is what claim() gave, not {show(claim)} ({type(claim).__name__}).")
+    check_id(claim.job_id)
+    if type(claim.token) is not int or not 0 <= claim.token < _INT8:
+        check_int("The token of a claim", claim.token, 0, _INT8 - 1)
+    if type(claim.row) is not int or not 0 <= claim.row < _INT8:
+        check_int("The row of a claim", claim.row, 0, _INT8 - 1)
+    if type(claim.attempt) is not int or not 0 <= claim.attempt < _INT8:
+        check_int("The attempt of a claim", claim.attempt, 0, _INT8 - 1)
+    if claim.ordered is not None and not _is_short(claim.ordered):
+        check_name("ordered", claim.ordered)
+    if claim.concurrency is not None and not _is_short(claim.concurrency):
+        check_name("concurrency", claim.concurrency)
+
+
 class Finish(msgspec.Struct, frozen=True):
     claim: Claim
     outcome: Outcome
 
     def __post_init__(self) -> None:
+        check_claim(self.claim)
         if type(self.outcome) not in OUTCOMES:
             raise UsageError(
                 f"An outcome is Done, Retry, Snooze, Cancel, Dead or Unknown; not {show(self.outcome)}."

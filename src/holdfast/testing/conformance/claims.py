@@ -163,6 +163,12 @@ class RenewConformance(Conformance):
         await self.advance(store, LEASE)
         assert await store.claims.renew([claim], lease=LEASE) == []
 
+    async def test_a_claim_that_is_named_twice_is_renewed_once(self, store: Store) -> None:
+        await put_many(store, 2)
+        one, two = await take(store, 2)
+        renewed = await store.claims.renew([one, two, one], lease=LEASE)
+        assert sorted(renewal.job_id for renewal in renewed) == sorted([one.job_id, two.job_id])
+
     async def test_renew_lists_only_what_is_still_held(self, store: Store) -> None:
         _, second = await put_many(store, 2)
         claims = await take(store, 2)

@@ -80,6 +80,12 @@ class ByHandConformance(Conformance):
         assert await store.holds.unhold(Held.GUARD) == 1
         assert (await take_one(store)).attempt == 1
 
+    async def test_a_reason_may_be_given_as_text(self, store: Store) -> None:
+        job_id = await put(store)
+        assert await store.holds.hold([await take_one(store)], "guard") == [True]  # type: ignore[arg-type]
+        assert [record.id for record in await store.jobs.find(state="queued", held="guard")] == [job_id]  # type: ignore[arg-type]
+        assert await store.holds.unhold("guard") == 1  # type: ignore[arg-type]
+
     async def test_unhold_lets_go_of_this_reason_only(self, store: Store) -> None:
         by_guard, by_task = await put_many(store, 2)
         first, second = await take(store, 2)
