@@ -10,11 +10,11 @@ from holdfast.kernel.errors import CommitUnknown, NotOpen, StoreUnavailable
 from holdfast.kernel.outcomes import Done, Retry
 from holdfast.store.parts import in_parts
 from holdfast.store.postgres import finishes
-from holdfast.store.postgres.connection import still_unknown
 from holdfast.store.postgres.promotion import CHUNK
 from holdfast.store.postgres.store import PostgresStore
 from holdfast.store.records import Finish
 from holdfast.store.states import Held, State
+from holdfast.store.unknown import still_unknown
 
 COMMIT = b"COMMIT\0"  # the statement, not the words of BEGIN
 

@@ -9,7 +9,7 @@ import asyncpg
 
 from holdfast.kernel.clock import monotonic, sleep
 from holdfast.kernel.crashpoints import crashpoint
-from holdfast.kernel.errors import CommitUnknown, NotOpen, SchemaMissing, StoreError, TransactionEnded
+from holdfast.kernel.errors import CommitUnknown, SchemaMissing, StoreError, TransactionEnded
 from holdfast.kernel.randomness import jittered
 from holdfast.kernel.telemetry import note
 from holdfast.store.postgres.failures import FAILURES, is_fenced, is_lost, is_transient, is_unsent, translate
@@ -17,6 +17,7 @@ from holdfast.store.postgres.patience import Patience
 from holdfast.store.postgres.pool import Pool
 from holdfast.store.postgres.url import Target
 from holdfast.store.statements import Procedure
+from holdfast.store.unknown import still_unknown
 
 T = TypeVar("T")
 
@@ -132,7 +133,7 @@ class Database:
             except asyncpg.UniqueViolationError as error:
                 raise AlreadyStored(str(error)) from error
 
-        await self._persist(lambda: self._once(lambda connection: _committing(send(connection))))
+        await self._persist(lambda: self._once(lambda connection: _committing(lambda: send(connection))))
 
     async def begin(self, sql: str) -> Any:
         """A connection with an open transaction; whoever gets it gives it back to the pool."""
@@ -195,14 +196,14 @@ def _is_spoilt(connection: Any, error: Exception) -> bool:
 
 
 async def _alone(connection: Any, procedure: Procedure[T]) -> T:
-    return await _committing(drive(connection, procedure))
+    return await _committing(lambda: drive(connection, procedure))
 
 
-async def _committing(action: Awaitable[T]) -> T:
+async def _committing(act: Callable[[], Awaitable[T]]) -> T:
     """For what commits itself: when its answer is lost, nobody knows whether it has."""
     try:
         crashpoint("store.before_commit")
-        answer = await action
+        answer = await act()
     except FAILURES as error:
         if is_lost(error):
             raise unknown(error) from error
@@ -237,14 +238,6 @@ async def commit(connection: Any) -> None:
         raise TransactionEnded(
             "The transaction was rolled back, because a statement in it had failed before. Nothing was stored."
         )
-
-
-async def still_unknown(first: CommitUnknown, again: Awaitable[T]) -> T:
-    """A second try after a lost answer. When it fails, nobody knows more than before: "nothing was stored" is its own."""
-    try:
-        return await again
-    except (StoreError, NotOpen) as error:
-        raise first from error
 
 
 def behind(missing: list[str]) -> SchemaMissing:

@@ -9,7 +9,7 @@ from holdfast.kernel.errors import CommitUnknown
 from holdfast.store.batching import Batcher
 from holdfast.store.bell import STOP, news_of
 from holdfast.store.edge import checked
-from holdfast.store.postgres.connection import BEGIN, IMPATIENT, AlreadyStored, still_unknown
+from holdfast.store.postgres.connection import BEGIN, IMPATIENT, AlreadyStored
 from holdfast.store.postgres.enqueue import PLAIN, enqueue, is_batchable, is_plain, is_single, plain_columns
 from holdfast.store.postgres.failures import Blocked
 from holdfast.store.postgres.moves import cancel
@@ -19,6 +19,7 @@ from holdfast.store.records import Count, Enqueued, JobRecord, NewJob
 from holdfast.store.statements import Procedure, Statement
 from holdfast.store.states import OVER as OVER_STATES
 from holdfast.store.states import Held, State
+from holdfast.store.unknown import still_unknown
 
 _TRIES = 5  # for a call whose answer was lost
 _TOGETHER = 1_000  # jobs of several callers in one statement

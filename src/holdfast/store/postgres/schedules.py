@@ -9,11 +9,11 @@ from holdfast.store import verdicts
 from holdfast.store.bell import news_of
 from holdfast.store.edge import checked
 from holdfast.store.postgres import audit
-from holdfast.store.postgres.connection import still_unknown
 from holdfast.store.postgres.enqueue import enqueue
 from holdfast.store.postgres.subject import Subject
 from holdfast.store.records import Enqueued, NewJob, Tick
 from holdfast.store.statements import Procedure, Statement
+from holdfast.store.unknown import still_unknown
 
 
 def tick(schedule: str, nominal: float, job: NewJob, *, again: bool = False) -> Procedure[Enqueued | None]:

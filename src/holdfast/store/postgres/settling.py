@@ -8,9 +8,10 @@ from functools import partial
 from holdfast.kernel.errors import CommitUnknown
 from holdfast.store.once import answers
 from holdfast.store.postgres import finishes as f
-from holdfast.store.postgres.connection import Database, still_unknown
+from holdfast.store.postgres.connection import Database
 from holdfast.store.statements import Procedure
 from holdfast.store.states import State
+from holdfast.store.unknown import still_unknown
 
 
 async def settled(

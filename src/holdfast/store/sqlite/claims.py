@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from functools import partial
 
-from holdfast.kernel.errors import CommitUnknown, NotOpen, StoreError
-from holdfast.kernel.outcomes import Retry, Snooze
+from holdfast.kernel.errors import CommitUnknown
+from holdfast.kernel.telemetry import note as tell
 from holdfast.store.checks import all_held
 from holdfast.store.edge import checked
 from holdfast.store.records import Claim, Finish, Renewal, Rescue
+from holdfast.store.sqlite import settling
 from holdfast.store.sqlite.connection import Db, numbers
 from holdfast.store.sqlite.finishes import finish, release, settle
 from holdfast.store.sqlite.moves import fill_window
@@ -114,7 +115,9 @@ class Claims(Subject):
         return await self._file.write(partial(claim_suspect, queues=queues, lease=lease, worker=worker))
 
     async def renew(self, claims: Sequence[Claim], *, lease: float) -> list[Renewal]:
-        return await self._file.write(partial(renew, claims=claims, lease=lease), urgent=True)
+        return await self._file.write(
+            partial(renew, claims=claims, lease=lease), urgent=True, repeatable=True
+        )
 
     async def finish(self, finishes: Sequence[Finish], *, tx: object | None = None) -> list[bool]:
         call = partial(finish, finishes=finishes)
@@ -123,40 +126,50 @@ class Claims(Subject):
         try:
             return await self._file.write(call)
         except CommitUnknown as lost:
-            return await self._finish_again(finishes, lost)
-
-    async def _finish_again(self, finishes: Sequence[Finish], lost: CommitUnknown) -> list[bool]:
-        """What was accepted is left alone; the rest is written again, and the token lets that happen once."""
-        try:
-            accepted = [await self.settle(item.claim.job_id, item.claim.token) for item in finishes]
-            rest = [item for item, ok in zip(finishes, accepted, strict=True) if not ok]
-            second = iter(await self._file.write(partial(finish, finishes=rest)) if rest else ())
-        except (StoreError, NotOpen) as error:
-            raise lost from error
-        answers = [ok or next(second) for ok in accepted]
-        for item, ok in zip(finishes, answers, strict=True):
-            # Put back by the first try and claimed by another since, or lost before it: nobody can tell.
-            if not ok and isinstance(item.outcome, Retry | Snooze):
-                raise lost
-        return answers
+            return await settling.finished(self._file, finishes, lost, call)
 
     async def finish_and_claim(
         self, finishes: Sequence[Finish], wants: Mapping[str, int], *, lease: float, worker: str
     ) -> tuple[list[bool], list[Claim]]:
         call = partial(finish_and_claim, finishes=finishes, wants=wants, lease=lease, worker=worker)
-        return await self._file.write(call)
+        try:
+            return await self._file.write(call)
+        except CommitUnknown as lost:
+            if not finishes:
+                raise
+            # What was claimed, if anything, is rescued when its lease ends: nobody knows the token.
+            tell("claim.answer_lost", worker=worker, error=repr(lost))
+            again = partial(finish, finishes=finishes)
+            return await settling.finished(self._file, finishes, lost, again), []
 
     async def release(self, claims: Sequence[Claim]) -> list[bool]:
-        return await self._file.write(partial(release, claims=claims))
+        call = partial(release, claims=claims)
+        try:
+            return await self._file.write(call)
+        except CommitUnknown as lost:
+            return await settling.put_back(self._file, claims, lost, call)
 
     async def report(self, claim: Claim, *, progress: float | None = None, note: str | None = None) -> bool:
-        return await self._file.write(partial(report, held=claim, progress=progress, note=note))
+        return await self._file.write(
+            partial(report, held=claim, progress=progress, note=note), repeatable=True
+        )
 
     async def settle(self, job_id: str, token: int) -> bool:
         return await self._file.read(partial(settle, job_id=job_id, token=token))
 
     async def rescue(self, *, limit: int = 100, tx: object | None = None) -> list[Rescue]:
-        return await self._file.write(partial(rescue, limit=limit), tx=tx)
+        found: list[Rescue] = []
+
+        def call(db: Db) -> list[Rescue]:
+            found[:] = rescue(db, limit=limit)
+            return [*found]
+
+        try:
+            return await self._file.write(call, tx=tx)
+        except CommitUnknown:
+            if found:
+                raise
+            return []  # nothing was written, so nothing is unknown
 
     async def rescue_worker(self, worker: str, *, tx: object | None = None) -> list[Rescue]:
         rescued: list[Rescue] = []

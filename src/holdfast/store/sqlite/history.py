@@ -29,6 +29,6 @@ class History(Subject):
         """Found by the reader and deleted by the writer: looking through millions of rows keeps no lock."""
         total, last = 0, 0
         while jobs := await self._file.read(partial(old, keep=keep, after=last)):
-            total += await self._file.write(partial(forget, jobs=jobs))
+            total += await self._file.write(partial(forget, jobs=jobs), repeatable=True)
             last = jobs[-1]
         return total

@@ -7,10 +7,11 @@ from functools import partial
 
 import msgspec
 
+from holdfast.kernel.errors import CommitUnknown
 from holdfast.store.edge import checked
 from holdfast.store.ladder import share
 from holdfast.store.records import Claim
-from holdfast.store.sqlite import finishes, moves
+from holdfast.store.sqlite import finishes, moves, settling
 from holdfast.store.sqlite.connection import Db
 from holdfast.store.sqlite.moves import WINDOW, Freed, end_queued, fill_window, look, pass_on
 from holdfast.store.sqlite.rows import WAITING
@@ -87,10 +88,14 @@ def repair(db: Db, *, limit: int) -> int:
 @checked
 class Holds(Subject):
     async def promote(self, *, window: int = 100, limit: int = 500) -> int:
-        return await self._file.write(partial(promote, window=window, limit=limit))
+        return await self._file.write(partial(promote, window=window, limit=limit), repeatable=True)
 
     async def hold(self, claims: Sequence[Claim], reason: Held) -> list[bool]:
-        return await self._file.write(partial(finishes.hold, claims=claims, reason=reason))
+        call = partial(finishes.hold, claims=claims, reason=reason)
+        try:
+            return await self._file.write(call)
+        except CommitUnknown as lost:
+            return await settling.put_back(self._file, claims, lost, call)
 
     async def unhold(
         self,
@@ -102,11 +107,12 @@ class Holds(Subject):
         limit: int = 500,
     ) -> int:
         return await self._file.write(
-            partial(unhold, reason=reason, queue=queue, tasks=tasks, guard=guard, limit=limit)
+            partial(unhold, reason=reason, queue=queue, tasks=tasks, guard=guard, limit=limit),
+            repeatable=True,
         )
 
     async def expire(self, *, limit: int = 500) -> int:
-        return await self._file.write(partial(expire, limit=limit))
+        return await self._file.write(partial(expire, limit=limit), repeatable=True)
 
     async def repair(self, *, limit: int = 500) -> int:
-        return await self._file.write(partial(repair, limit=limit))
+        return await self._file.write(partial(repair, limit=limit), repeatable=True)

@@ -243,7 +243,9 @@ class Jobs(Subject):
         return await self._file.read(count)
 
     async def cancel(self, job_id: str, reason: str) -> State | None:
-        state = await self._file.write(partial(cancel, job_id=job_id, reason=storable(reason)))
+        state = await self._file.write(
+            partial(cancel, job_id=job_id, reason=storable(reason)), repeatable=True
+        )
         if state is State.RUNNING:
             self._file.hint((STOP,))
         return state

@@ -71,4 +71,4 @@ class Keys(Subject):
         return await self._file.write(partial(abandon, claim=claim))
 
     async def prune(self, *, limit: int = 1000) -> int:
-        return await self._file.write(partial(prune, limit=limit))
+        return await self._file.write(partial(prune, limit=limit), repeatable=True)

@@ -68,10 +68,11 @@ def prune(db: Db, *, limit: int) -> int:
 @checked
 class Leases(Subject):
     async def acquire(self, name: str, *, owner: str, ttl: float) -> Lease | None:
-        return await self._file.write(partial(acquire, name=name, owner=owner, ttl=ttl))
+        # Repeating is safe: what the first try may have taken is this owner's already.
+        return await self._file.write(partial(acquire, name=name, owner=owner, ttl=ttl), repeatable=True)
 
     async def renew(self, lease: Lease, *, ttl: float) -> Lease | None:
-        return await self._file.write(partial(renew, lease=lease, ttl=ttl), urgent=True)
+        return await self._file.write(partial(renew, lease=lease, ttl=ttl), urgent=True, repeatable=True)
 
     async def release(self, lease: Lease) -> bool:
         return await self._file.write(partial(release, lease=lease))
@@ -87,4 +88,4 @@ class Leases(Subject):
         return await self._file.write(partial(steal, name=name, actor=actor, reason=reason))
 
     async def prune(self, *, limit: int = 1000) -> int:
-        return await self._file.write(partial(prune, limit=limit))
+        return await self._file.write(partial(prune, limit=limit), repeatable=True)

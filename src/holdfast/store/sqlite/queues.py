@@ -31,10 +31,10 @@ def paused(db: Db) -> list[Paused]:
 @checked
 class Queues(Subject):
     async def pause(self, queue: str, *, by: str) -> None:
-        await self._file.write(partial(pause, queue=queue, by=by))
+        await self._file.write(partial(pause, queue=queue, by=by), repeatable=True)
 
     async def resume(self, queue: str, *, by: str) -> None:
-        await self._file.write(partial(resume, queue=queue, by=by))
+        await self._file.write(partial(resume, queue=queue, by=by), repeatable=True)
 
     async def paused(self) -> list[Paused]:
         return await self._file.read(paused)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from functools import partial
 
+from holdfast.kernel.errors import CommitUnknown
 from holdfast.store import verdicts
 from holdfast.store.bell import news_of
 from holdfast.store.edge import checked
@@ -12,17 +13,24 @@ from holdfast.store.sqlite import audit
 from holdfast.store.sqlite.connection import Db
 from holdfast.store.sqlite.jobs import enqueue
 from holdfast.store.sqlite.subject import Subject
+from holdfast.store.unknown import still_unknown
 
 
-def tick(db: Db, schedule: str, nominal: float, job: NewJob) -> Enqueued | None:
+def tick(db: Db, schedule: str, nominal: float, job: NewJob, *, again: bool = False) -> Enqueued | None:
     """The job first: a refusal must leave no tick behind."""
     if db.value("SELECT 1 FROM holdfast_tick WHERE schedule = ? AND nominal >= ?", schedule, nominal):
-        return None
+        return _ours(db, schedule, nominal, job) if again else None
     [enqueued] = enqueue(db, [job])
     sql = """INSERT INTO holdfast_tick (schedule, nominal, job_id, at) VALUES (?, ?, ?, ?)
         ON CONFLICT DO UPDATE SET nominal = excluded.nominal, job_id = excluded.job_id, at = excluded.at"""
     db.run(sql, schedule, nominal, enqueued.id, db.now)
     return enqueued
+
+
+def _ours(db: Db, schedule: str, nominal: float, job: NewJob) -> Enqueued | None:
+    """After a lost answer: the row that is there may be of our own first try, if nobody has gone on since."""
+    sql = "SELECT 1 FROM holdfast_tick WHERE schedule = ? AND nominal = ? AND job_id = ?"
+    return Enqueued(job.id, True) if db.value(sql, schedule, nominal, job.id) else None
 
 
 def last(db: Db, schedule: str) -> Tick | None:
@@ -42,7 +50,11 @@ def reset(db: Db, schedule: str, *, actor: str) -> bool:
 @checked
 class Schedules(Subject):
     async def tick(self, schedule: str, nominal: float, job: NewJob) -> Enqueued | None:
-        enqueued = await self._file.write(partial(tick, schedule=schedule, nominal=nominal, job=job))
+        call = partial(tick, schedule=schedule, nominal=nominal, job=job)
+        try:
+            enqueued = await self._file.write(call)
+        except CommitUnknown as unknown:
+            enqueued = await still_unknown(unknown, self._file.write(partial(call, again=True)))
         if enqueued is not None:
             self._file.hint(news_of([job], [enqueued]))
         return enqueued

@@ -9,7 +9,7 @@ from typing import TypeVar
 
 import apsw
 
-from holdfast.kernel.errors import UnsupportedStore, UsageError, WrongConnection
+from holdfast.kernel.errors import CommitUnknown, UnsupportedStore, UsageError, WrongConnection
 from holdfast.store.sqlite import refusals, schema
 from holdfast.store.sqlite.audit import Audit
 from holdfast.store.sqlite.claims import Claims
@@ -27,6 +27,7 @@ from holdfast.store.sqlite.schedules import Schedules
 from holdfast.store.sqlite.transaction import SqliteTx
 from holdfast.store.sqlite.wakeups import Wakeups
 from holdfast.store.sqlite.writer import Writer
+from holdfast.store.unknown import still_unknown
 
 T = TypeVar("T")
 
@@ -116,14 +117,29 @@ class SqliteStore:
 
     # How the subjects below reach the file.
 
-    async def write(self, call: Callable[[Db], T], *, tx: object | None = None, urgent: bool = False) -> T:
+    async def write(
+        self,
+        call: Callable[[Db], T],
+        *,
+        tx: object | None = None,
+        urgent: bool = False,
+        repeatable: bool = False,
+    ) -> T:
         if tx is None:
-            return await self._writer.run(call, urgent=urgent)
+            return await self._write(call, urgent=urgent, repeatable=repeatable)
         if isinstance(tx, SqliteTx):
             if os.path.realpath(tx.path) != os.path.realpath(self.path):  # noqa: ASYNC240  it asks no disk for long
                 raise WrongConnection(f"This transaction is of {tx.path!r}, and the store is {self.path!r}.")
             return await tx.run(call)
         return refusals.refuse(tx)
+
+    async def _write(self, call: Callable[[Db], T], *, urgent: bool, repeatable: bool) -> T:
+        try:
+            return await self._writer.run(call, urgent=urgent)
+        except CommitUnknown as unknown:
+            if not repeatable:
+                raise
+            return await still_unknown(unknown, self._writer.run(call, urgent=urgent))
 
     def hint(self, queues: Collection[str], *, tx: object | None = None) -> None:
         """After the commit: now, or when the transaction has ended well."""

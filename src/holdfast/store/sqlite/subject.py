@@ -12,8 +12,15 @@ T = TypeVar("T")
 
 class File(Protocol):
     async def write(
-        self, call: Callable[[Db], T], *, tx: object | None = None, urgent: bool = False
-    ) -> T: ...
+        self,
+        call: Callable[[Db], T],
+        *,
+        tx: object | None = None,
+        urgent: bool = False,
+        repeatable: bool = False,
+    ) -> T:
+        """`repeatable`: doing it twice is as good as once, so it is, when the answer to the first try was lost."""
+
     async def read(self, call: Callable[[Db], T]) -> T: ...
     def hint(self, queues: Collection[str], *, tx: object | None = None) -> None: ...
 

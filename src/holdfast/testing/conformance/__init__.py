@@ -16,7 +16,7 @@ import sys
 # pytest shows the values in a failed `assert` only of modules that it knew of before they were imported.
 if (_pytest := sys.modules.get("pytest")) is not None:
     _subjects = "jobs enqueue cancels claims finishes fencing reports rescues suspects races holds ordering concurrency tenants"
-    _others = "dead diagnosis queues history leases schedules keys audit transactions wakeups names schema kit jobs_machine coordination_machine"
+    _others = "dead diagnosis queues history leases schedules keys audit transactions wakeups names lost_answers schema kit jobs_machine coordination_machine"
     _pytest.register_assert_rewrite(*(f"{__name__}.{name}" for name in f"{_subjects} {_others}".split()))
 
 from holdfast.testing.conformance.audit import AuditConformance
@@ -29,6 +29,7 @@ from holdfast.testing.conformance.holds import HoldsConformance
 from holdfast.testing.conformance.jobs import JobsConformance
 from holdfast.testing.conformance.keys import KeysConformance
 from holdfast.testing.conformance.leases import LeasesConformance
+from holdfast.testing.conformance.lost_answers import LostAnswersConformance, OneCommitConformance
 from holdfast.testing.conformance.names import NamesConformance
 from holdfast.testing.conformance.queues import QueuesConformance
 from holdfast.testing.conformance.schedules import SchedulesConformance
@@ -47,7 +48,9 @@ __all__ = [
     "JobsConformance",
     "KeysConformance",
     "LeasesConformance",
+    "LostAnswersConformance",
     "NamesConformance",
+    "OneCommitConformance",
     "QueuesConformance",
     "SchedulesConformance",
     "SchemaConformance",
@@ -73,6 +76,8 @@ class StoreConformance(
     AuditConformance,
     DiagnosisConformance,
     NamesConformance,
+    LostAnswersConformance,
+    OneCommitConformance,
     TransactionsConformance,
     SchemaConformance,
 ):

@@ -124,9 +124,12 @@ def rescued_soon(run: Run) -> Iterator[str]:
 
 
 def kept_by_the_well(run: Run) -> Iterator[str]:
-    """A lease is lost only by a worker that was killed, paused or kept from the store."""
+    """A lease is lost only by a worker that was killed, paused, kept from the store, or never told of it."""
+    untold = _untold(run)
     for entry in run.ledger.entries:
         if not entry.rescued or entry.was_until is None or entry.was_owner not in run.lives:
+            continue
+        if (entry.id, entry.was_token) in untold:
             continue
         ended = entry.moment - (entry.at - entry.was_until)
         granted = ended - LEASE - STEP_BACK  # at the earliest: a step back makes a lease longer
@@ -134,6 +137,21 @@ def kept_by_the_well(run: Run) -> Iterator[str]:
             continue
         if run.well(entry.was_owner, ended - LEASE, entry.moment):
             yield f"job {entry.id}: {entry.was_owner} lost its lease at {ended:.3f} s although nothing disturbed it"
+
+
+def _untold(run: Run) -> set[tuple[str, int | None]]:
+    """Claims that came with a finish whose answer was lost: the finish could be settled, the token nobody knows."""
+    lost = [event for event in run.history.happened("sprung") if "lost reply" in event.data]
+    calls = [
+        call
+        for call in run.history.of("finish")
+        for event in lost
+        if call.answered is not None
+        and call.process == event.process
+        and call.invoked.step <= event.step <= call.answered.step
+    ]
+    claimed = [entry for entry in run.ledger.entries if entry.claimed]
+    return {(entry.id, entry.token) for call in calls for entry in claimed if call.spans(entry)}
 
 
 def stopped_when_lost(run: Run) -> Iterator[str]:

@@ -10,8 +10,9 @@ from typing import Any
 
 from holdfast.kernel.errors import CommitUnknown
 from holdfast.kernel.world import current
+from holdfast.store.once import pair_of
 from holdfast.store.records import Claim, Finish, Renewal
-from holdfast.store.sqlite import claims, finishes, rescues
+from holdfast.store.sqlite import claims, finishes, rescues, settling
 from holdfast.store.sqlite.connection import Db
 from holdfast.store.sqlite.transaction import SqliteTx
 from holdfast.testing.simulation import worker
@@ -86,10 +87,11 @@ def _finish_ignores_tx(stack: ExitStack) -> None:
 def _unknown_is_taken_for_refused(stack: ExitStack) -> None:
     """a finish whose commit did not happen is answered as a lost claim"""
 
-    async def settle_only(self: claims.Claims, ends: Any, lost: CommitUnknown) -> list[bool]:
-        return [await self.settle(item.claim.job_id, item.claim.token) for item in ends]
+    async def settle_only(file: Any, ends: Any, lost: CommitUnknown, call: Any) -> list[bool]:
+        pairs = [pair_of(item.claim) for item in ends]
+        return [await file.read(partial(finishes.settle, job_id=pair[0], token=pair[1])) for pair in pairs]
 
-    replace(stack, claims.Claims, "_finish_again", settle_only)
+    replace(stack, settling, "finished", settle_only)
 
 
 @mutant("snooze is charged")
