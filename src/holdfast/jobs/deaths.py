@@ -7,7 +7,7 @@ from typing import Any
 
 from holdfast.jobs.job import Job
 from holdfast.jobs.registry import Registry
-from holdfast.kernel.errors import TROUBLE
+from holdfast.kernel.errors import TROUBLE, TransactionEnded
 from holdfast.kernel.telemetry import note
 from holdfast.store.ports import Store, Tx
 from holdfast.store.records import Claim, JobRecord, Rescue
@@ -41,7 +41,7 @@ class Deaths:
 
     async def _with_handlers(self, rescue: Rescuer) -> list[Rescue]:
         """Jobs must come back, whatever handlers do: again without those that failed, which the others do not suffer for."""
-        failed: set[str] = set()
+        failed, was_cut_off = set[str](), False
         while True:
             telling: list[Rescue] = []
             try:
@@ -56,6 +56,9 @@ class Deaths:
             except Exception as error:
                 if not telling:
                     raise
+                if isinstance(error, TransactionEnded) and not was_cut_off:
+                    was_cut_off = True  # the handler took so long, or this process stood still: once more
+                    continue
                 failed.add(telling[-1].job_id)
                 note("on_dead.failed", job=telling[-1].job_id, task=telling[-1].task, error=repr(error))
             else:

@@ -20,7 +20,14 @@ from holdfast.kernel.clock import after, monotonic, sleep
 from holdfast.kernel.codec import decode_stored, encode
 from holdfast.kernel.context import Context, become
 from holdfast.kernel.crashpoints import crashpoint
-from holdfast.kernel.errors import TROUBLE, CommitUnknown, HoldfastError, LeaseLost, PayloadError
+from holdfast.kernel.errors import (
+    TROUBLE,
+    CommitUnknown,
+    HoldfastError,
+    LeaseLost,
+    PayloadError,
+    TransactionEnded,
+)
 from holdfast.kernel.outcomes import RESULT_LIMIT, Dead, Done, Outcome
 from holdfast.kernel.randomness import jittered
 from holdfast.kernel.secrets import secret_values
@@ -246,19 +253,23 @@ class Executor:
         return ending
 
     async def _die_together(self, run: Run, outcome: Dead, handlers: Sequence[OnDead]) -> Ending:
-        """The death and what its handlers write. A store in trouble is asked again: that is no handler's failure."""
-        job = run.job or Job(run.claim, self._store, self._run_sync)
+        """The death and what its handlers write. A store in trouble is asked again: that is no handler's failure.
+
+        A transaction that was cut off is tried once more: it was the handler that took so long, or this process stood still.
+        """
+        job, was_cut_off = run.job or Job(run.claim, self._store, self._run_sync), False
         for pause in (*_TROUBLE_PAUSES, None):
             try:
                 async with self._store.transaction() as tx:
                     await self._store.claims.finish([Finish(run.claim, outcome)], tx=tx)
                     for handler in handlers:
                         await handler(job, tx)
-            except TROUBLE as trouble:
+            except (*TROUBLE, TransactionEnded) as trouble:
                 if isinstance(trouble, CommitUnknown) and await self._is_written(run):
                     return SETTLED
-                if pause is None:
+                if pause is None or (was_cut_off and isinstance(trouble, TransactionEnded)):
                     raise
+                was_cut_off = isinstance(trouble, TransactionEnded)
                 await sleep(jittered(pause))
             else:
                 return SETTLED
