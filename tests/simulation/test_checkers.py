@@ -11,6 +11,7 @@ from holdfast.jobs.cron import fires
 from holdfast.kernel.errors import UnsupportedStore
 from holdfast.store.sqlite.store import SqliteStore
 from holdfast.testing.simulation.checkers.schedules import nominal_times
+from holdfast.testing.simulation.kinds import KINDS
 from holdfast.testing.simulation.plan import JUMPS, ZONES
 from holdfast.testing.simulation.simulate import simulate
 from holdfast.testing.simulation.sometimes import REQUIRED, missing
@@ -28,16 +29,18 @@ def test_two_ways_to_find_nominal_times_agree(zone, expression):
         assert engine == list(nominal_times(expression, zone, after, until))
 
 
-def test_what_never_happened_is_missing():
-    counts = Counter(dict.fromkeys(REQUIRED, 1))
-    assert missing(counts) == []
+@pytest.mark.parametrize("kind", KINDS)
+def test_what_never_happened_is_missing(kind):
+    counts = Counter(dict.fromkeys(REQUIRED[kind], 1))
+    assert missing(counts, kind) == []
     counts["dead by strikes"] = 0
-    assert missing(counts) == ["dead by strikes"]
+    assert missing(counts, kind) == ["dead by strikes"]
 
 
-def test_a_fleet_that_cannot_open_its_store_does_not_pass(template, monkeypatch):
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_fleet_that_cannot_open_its_store_does_not_pass(template, monkeypatch, kind):
     async def refuse(self):
         raise UnsupportedStore("not here")
 
     monkeypatch.setattr(SqliteStore, "open", refuse)
-    assert any("not here" in violation.text for violation in simulate(3, template).violations)
+    assert any("not here" in violation.text for violation in simulate(3, template, kind=kind).violations)

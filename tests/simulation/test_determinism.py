@@ -11,17 +11,19 @@ import pytest
 from holdfast.testing.simulation.simulate import simulate
 
 SEEDS = (3, 17, 31)
+KINDS = ("store", "worker")
 PROGRAM = f"""
 from holdfast.testing.simulation.simulate import simulate
 from holdfast.testing.simulation.template import template
 with template() as made:
-    print([simulate(seed, made).trace for seed in {SEEDS}])
+    print([simulate(seed, made, kind=kind).trace for seed in {SEEDS} for kind in {KINDS}])
 """
 
 
+@pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("seed", SEEDS)
-def test_twice_the_same(template, seed):
-    first, second = simulate(seed, template), simulate(seed, template)
+def test_twice_the_same(template, seed, kind):
+    first, second = simulate(seed, template, kind=kind), simulate(seed, template, kind=kind)
     assert (first.trace, first.steps, first.counts) == (second.trace, second.steps, second.counts)
 
 

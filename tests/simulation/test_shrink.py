@@ -6,8 +6,8 @@ import shlex
 
 from holdfast.testing.simulation import __main__ as cli
 from holdfast.testing.simulation import report
+from holdfast.testing.simulation.kinds import make_plan
 from holdfast.testing.simulation.mutants import planted
-from holdfast.testing.simulation.plan import make_plan
 from holdfast.testing.simulation.shrink import shrink
 from holdfast.testing.simulation.simulate import Choices, simulate
 
@@ -17,7 +17,7 @@ MUTANT = "no fence"
 def _first_failing(template):
     for seed in range(200):
         result = simulate(seed, template)
-        if result.violations and len(make_plan(seed).faults) >= 4:
+        if result.violations and len(make_plan(seed, "store").faults) >= 4:
             return result
     raise AssertionError("no seed fails")
 
@@ -34,7 +34,7 @@ def test_faults_that_do_not_matter_are_left_out(template, capsys):
     assert invariant in {violation.invariant for violation in smallest.violations}
 
     told = report.failure(smallest, choices, MUTANT)
-    kept = len(make_plan(failed.seed).faults) - len(choices.without_faults)
+    kept = len(make_plan(failed.seed, "store").faults) - len(choices.without_faults)
     assert kept >= 1, "it takes a fault to make a zombie"
     assert told.count("\n  fault ") == kept
     command = shlex.split(told.splitlines()[-1])

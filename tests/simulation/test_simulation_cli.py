@@ -9,7 +9,14 @@ def test_many_seeds(capsys):
     assert main(["--seeds", "4", "--start", "1", "--jobs", "1"]) == 0
     out = capsys.readouterr().out
     assert "4 seeds, no invariant was broken" in out
+    assert "of the kind 'store'" in out
+    assert "of the kind 'worker'" in out
     assert "process killed" in out
+
+
+def test_one_kind_only(capsys):
+    assert main(["--seeds", "2", "--kind", "worker", "--jobs", "1"]) == 0
+    assert "of the kind 'store'" not in capsys.readouterr().out
 
 
 def test_a_time_limit_ends_it_early(capsys):

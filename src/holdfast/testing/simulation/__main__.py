@@ -6,12 +6,13 @@ import argparse
 import os
 import sys
 import time
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterator
 from functools import partial
 
 from holdfast.testing.simulation import report
 from holdfast.testing.simulation.checkers import SURPRISE
+from holdfast.testing.simulation.kinds import KINDS, kind_of
 from holdfast.testing.simulation.many import run_many, run_one
 from holdfast.testing.simulation.mutants import MUTANTS
 from holdfast.testing.simulation.shrink import shrink
@@ -31,6 +32,7 @@ def main(words: list[str] | None = None) -> int:
 def _parse(words: list[str] | None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog=report.PROGRAM, description=__doc__)
     parser.add_argument("--seeds", type=int, default=200, help="how many seeds to run (%(default)s)")
+    parser.add_argument("--kind", choices=list(KINDS), help="only this kind; without it, both in turn")
     parser.add_argument("--start", type=int, default=0, help="the first of them (%(default)s)")
     parser.add_argument(
         "--jobs", type=int, default=os.cpu_count() or 1, help="processes (the number of cores)"
@@ -59,20 +61,27 @@ def _numbers(text: str) -> frozenset[int]:
 
 
 def _many(options: argparse.Namespace) -> int:
-    counts: Counter[str] = Counter()
+    counts: dict[str, Counter[str]] = defaultdict(Counter)
+    ran: Counter[str] = Counter()
     seeds = range(options.start, options.start + options.seeds)
-    progress, ran = _Progress(options.seeds, options.time_limit), 0
-    for result in progress.watch(run_many(seeds, jobs=options.jobs, mutant=options.mutant)):
-        ran += 1
-        counts.update(result.counts)
+    progress = _Progress(options.seeds, options.time_limit)
+    kind = options.kind or (options.mutant and MUTANTS[options.mutant].kind)
+    for result in progress.watch(run_many(seeds, jobs=options.jobs, kind=kind, mutant=options.mutant)):
+        ran[result.kind] += 1
+        counts[result.kind].update(result.counts)
         if result.violations:
             progress.end()
             print(_shrunk(result, Choices(), options.mutant))
             return 1
     progress.end()
-    print(f"{ran} seeds, no invariant was broken. What they went through:")
-    print(report.sometimes(counts))
-    if ran >= ENOUGH and (never := missing(counts)):
+    print(f"{ran.total()} seeds, no invariant was broken.")
+    return max([_gone_through(kind, ran[kind], counts[kind]) for kind in ran], default=0)
+
+
+def _gone_through(kind: str, ran: int, counts: Counter[str]) -> int:
+    print(f"What {ran} seeds of the kind {kind!r} went through:")
+    print(report.sometimes(counts, kind))
+    if ran >= ENOUGH[kind] and (never := missing(counts, kind)):
         print(f"This never happened in {ran} seeds, so nothing is proved of it: {', '.join(never)}")
         return 1
     return 0
@@ -81,7 +90,9 @@ def _many(options: argparse.Namespace) -> int:
 def _shrunk(result: Result, choices: Choices, mutant: str | None) -> str:
     print(report.failure(result, choices, mutant))
     print("Looking for a smaller schedule that breaks the same promise …")
-    choices, smallest = shrink(result, partial(run_one, result.seed, mutant=mutant), choices)
+    choices, smallest = shrink(
+        result, partial(run_one, result.seed, kind=result.kind, mutant=mutant), choices
+    )
     return report.failure(smallest, choices, mutant)
 
 
@@ -90,15 +101,17 @@ def _shrunk(result: Result, choices: Choices, mutant: str | None) -> str:
 
 def _replay(options: argparse.Namespace) -> int:
     choices = Choices(options.without_fault, options.fifo_after)
-    result = run_one(options.seed, choices, mutant=options.mutant, story=True)
+    planted_in = None if options.mutant is None else MUTANTS[options.mutant].kind
+    kind = options.kind or planted_in or kind_of(options.seed)
+    result = run_one(options.seed, choices, kind=kind, mutant=options.mutant, story=True)
     print("\n".join(result.story))
-    again = run_one(options.seed, choices, mutant=options.mutant)
+    again = run_one(options.seed, choices, kind=kind, mutant=options.mutant)
     print(f"Trace {result.trace}, and again {again.trace}.")
     if result.trace != again.trace:
         print("The same seed gave two traces: something in it does not go through the kernel.")
         return 1
     if not result.violations:
-        print(f"Seed {options.seed}: no invariant was broken.")
+        print(f"Seed {options.seed} ({kind}): no invariant was broken.")
         return 0
     tell = _shrunk if options.shrink else report.failure
     print(tell(result, choices, options.mutant))
@@ -112,6 +125,8 @@ def _mutants(options: argparse.Namespace) -> int:
     survived = []
     width = max(map(len, MUTANTS))
     for name, mutant in MUTANTS.items():
+        if options.kind not in (None, mutant.kind):
+            continue
         found = _first_failing(name, options)
         if found is None:
             survived.append(name)
@@ -123,7 +138,7 @@ def _mutants(options: argparse.Namespace) -> int:
     if survived:
         print(f"{len(survived)} planted bugs were not found in {options.seeds} seeds: {', '.join(survived)}")
         return 1
-    print(f"All {len(MUTANTS)} planted bugs were found.")
+    print("All planted bugs were found.")
     return 0
 
 
@@ -136,7 +151,9 @@ def _first_failing(mutant: str, options: argparse.Namespace) -> Result | None:
     seeds = range(options.start, options.start + options.seeds)
     failing = (
         result
-        for result in run_many(seeds, jobs=options.jobs, mutant=mutant, twice_every=0)
+        for result in run_many(
+            seeds, jobs=options.jobs, kind=MUTANTS[mutant].kind, mutant=mutant, twice_every=0
+        )
         if result.violations and not _is_void(result)
     )
     return next(failing, None)

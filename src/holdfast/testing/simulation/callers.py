@@ -106,10 +106,11 @@ def traced(epoch: float, op: int, place: int) -> dict[str, Any]:
 
 
 def _new_jobs(life: Life, op: Op) -> list[NewJob]:
-    return [_new_job(life, op, place, spec) for place, spec in enumerate(op.jobs)]
+    new_job = life.fleet.workload.new_job
+    return [new_job(life, op, place, spec) for place, spec in enumerate(op.jobs)]
 
 
-def _new_job(life: Life, op: Op, place: int, spec: JobSpec) -> NewJob:
+def new_job(life: Life, op: Op, place: int, spec: JobSpec) -> NewJob:
     return NewJob(
         id=new_id(),
         task="sim" if spec.max_waiting is None else "bounded",
@@ -144,7 +145,9 @@ async def _pause(life: Life, op: Op) -> None:
     await _try(life, "resume", op.name, lambda: life.store.queues.resume(op.name, by="simulated"))
 
 
-async def _drain(life: Life, _: Op) -> None:
+async def _drain(life: Life, op: Op) -> None:
+    for _ in range(op.turns):
+        await sleep(0)
     await life.fleet.drain(life)
 
 

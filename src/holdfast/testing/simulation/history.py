@@ -63,22 +63,28 @@ class History:
 
     async def call(self, verb: str, asked: Any, work: Callable[[], Awaitable[T]]) -> T:
         """Do it and write down what was asked and answered. Errors go on to the caller."""
-        call = Call(verb, _process(), asked, self._add(len(self.calls), "invoke", verb, asked), None)
-        self.calls.append(call)
-        number = call.invoked.number
+        call = self.ask(verb, asked)
         try:
             answer = await work()
-        except REFUSALS as refusal:
-            call.answered = self._add(number, "fail", verb, type(refusal).__name__)
-            raise
-        except CommitUnknown:
-            call.answered = self._add(number, "unknown", verb, None)
-            raise
         except Exception as error:
-            call.answered = self._add(number, "fail", verb, f"{type(error).__name__}: {error}")
+            self.fail(call, error)
             raise
-        call.answered = self._add(number, "ok", verb, answer)
+        self.answer(call, answer)
         return answer
+
+    def ask(self, verb: str, asked: Any) -> Call:
+        """The first half of a call whose answer comes by another way."""
+        call = Call(verb, _process(), asked, self._add(len(self.calls), "invoke", verb, asked), None)
+        self.calls.append(call)
+        return call
+
+    def answer(self, call: Call, answer: Any) -> None:
+        call.answered = self._add(call.invoked.number, "ok", call.verb, answer)
+
+    def fail(self, call: Call, error: Exception) -> None:
+        kind: Kind = "unknown" if isinstance(error, CommitUnknown) else "fail"
+        told = type(error).__name__ if isinstance(error, REFUSALS) else f"{type(error).__name__}: {error}"
+        call.answered = self._add(call.invoked.number, kind, call.verb, None if kind == "unknown" else told)
 
     def event(self, verb: str, data: Any) -> None:
         """Something that is no call: a fault, the start of a body."""

@@ -5,18 +5,25 @@ from __future__ import annotations
 import multiprocessing
 from collections.abc import Callable, Iterable, Iterator
 
+from holdfast.testing.simulation.kinds import kind_of
 from holdfast.testing.simulation.mutants import planted, schema_of
 from holdfast.testing.simulation.simulate import Choices, Result, simulate
 from holdfast.testing.simulation.template import Template, scratch, template
 
-_one: Callable[[tuple[int, bool]], Result]  # of a process in the pool
+Task = tuple[int, str, bool]  # seed, kind, whether to run it twice
+_one: Callable[[Task], Result]  # of a process in the pool
 
 
 def run_many(
-    seeds: Iterable[int], *, jobs: int, mutant: str | None = None, twice_every: int = 50
+    seeds: Iterable[int],
+    *,
+    jobs: int,
+    kind: str | None = None,
+    mutant: str | None = None,
+    twice_every: int = 50,
 ) -> Iterator[Result]:
-    """Simulate each seed; every so many of them twice, to compare the traces."""
-    tasks = [(seed, twice_every > 0 and seed % twice_every == 0) for seed in seeds]
+    """Simulate each seed, of one kind or of both in turn; every so many of them twice, to compare the traces."""
+    tasks = [(seed, kind or kind_of(seed), twice_every > 0 and seed % twice_every < 2) for seed in seeds]
     with scratch() as folder:
         if jobs == 1:
             yield from map(_simulator(folder, mutant), tasks)
@@ -26,9 +33,11 @@ def run_many(
             yield from pool.imap(_in_pool, tasks, chunksize=4)
 
 
-def run_one(seed: int, choices: Choices, *, mutant: str | None = None, story: bool = False) -> Result:
+def run_one(
+    seed: int, choices: Choices, *, kind: str, mutant: str | None = None, story: bool = False
+) -> Result:
     with template(schema_of(mutant)) as made, planted(mutant):
-        return simulate(seed, made, choices, story=story)
+        return simulate(seed, made, choices, kind=kind, story=story)
 
 
 def _start(folder: str, mutant: str | None) -> None:
@@ -36,19 +45,21 @@ def _start(folder: str, mutant: str | None) -> None:
     _one = _simulator(folder, mutant)
 
 
-def _in_pool(task: tuple[int, bool]) -> Result:
+def _in_pool(task: Task) -> Result:
     return _one(task)
 
 
-def _simulator(folder: str, mutant: str | None) -> Callable[[tuple[int, bool]], Result]:
+def _simulator(folder: str, mutant: str | None) -> Callable[[Task], Result]:
     made = Template(folder, schema_of(mutant))
 
-    def one(task: tuple[int, bool]) -> Result:
-        seed, twice = task
+    def one(task: Task) -> Result:
+        seed, kind, twice = task
         with planted(mutant):
-            result = simulate(seed, made)
-            if twice and (again := simulate(seed, made)).trace != result.trace:
-                raise AssertionError(f"seed {seed} is not deterministic: {result.trace}, then {again.trace}")
+            result = simulate(seed, made, kind=kind)
+            if twice and (again := simulate(seed, made, kind=kind)).trace != result.trace:
+                raise AssertionError(
+                    f"seed {seed} ({kind}) is not deterministic: {result.trace}, then {again.trace}"
+                )
             return result
 
     return one

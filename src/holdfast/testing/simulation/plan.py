@@ -22,7 +22,7 @@ GUARDS = ("g1", "g2")
 # Local clocks jump here: Zurich, New York and Lord Howe (by half an hour), forward and back.
 ZONES = ("Europe/Zurich", "America/New_York", "Australia/Lord_Howe")
 JUMPS = (1774746000.0, 1792890000.0, 1772953200.0, 1793512800.0, 1775314800.0, 1791041400.0)
-_CRONS = ("30 2 * * *", "15 1 * * *", "*/20 * * * *", "45 1,2 * * *", "5 * * * *")
+CRONS = ("30 2 * * *", "15 1 * * *", "*/20 * * * *", "45 1,2 * * *", "5 * * * *")
 
 
 class Beat(msgspec.Struct, frozen=True, array_like=True):
@@ -46,6 +46,8 @@ class JobSpec(msgspec.Struct, frozen=True, kw_only=True):
     tenant: str | None = None
     guard: str | None = None
     max_waiting: int | None = None
+    task: str = "sim"
+    lock: str | None = None
 
 
 class Op(msgspec.Struct, frozen=True, kw_only=True):
@@ -59,18 +61,33 @@ class Op(msgspec.Struct, frozen=True, kw_only=True):
     name: str = ""
     target: int = 0  # the number of another op
     seconds: float = 0.0
+    turns: int = 0  # of the loop that it waits before it begins
+
+
+class ScheduleSpec(msgspec.Struct, frozen=True, kw_only=True):
+    name: str
+    expression: str
+    zone: str
+    missed: str = "all"
 
 
 class Plan(msgspec.Struct, frozen=True, kw_only=True):
     seed: int
+    kind: str = "store"
     epoch: float
     skews: tuple[float, ...]  # one for each node
     ops: tuple[Op, ...]
     faults: tuple[Fault, ...]
-    schedules: tuple[tuple[str, str, str], ...]  # name, expression, zone
+    schedules: tuple[ScheduleSpec, ...]
     window: int  # ready jobs of a tenant in a queue
     queues: tuple[str, ...]
-    deaf: bool  # bodies cannot be stopped: they go on after their claim was lost, and write
+    deaf: bool = False  # bodies cannot be stopped: they go on after their claim was lost, and write
+    # Of real workers only.
+    slots: int = 0  # of each queue in each process
+    grace: float = 0.0  # seconds that running jobs have when their worker leaves
+    max_tasks: tuple[int | None, ...] = ()  # for each node: runs after which a process leaves
+    supervised: tuple[bool, ...] = ()  # for each node: whether someone sees its processes die
+    downtime: float = 0.0  # seconds for which nobody scheduled before the simulation
 
     def without(self, faults: frozenset[int]) -> Plan:
         kept = tuple(fault for fault in self.faults if fault.number not in faults)
@@ -90,14 +107,14 @@ def make_plan(seed: int) -> Plan:
         skews=tuple(round(rng.uniform(-3600, 3600), 3) for _ in range(nodes)),
         ops=ops,
         queues=queues,
-        faults=_faults(rng, nodes, ops, scheduled=bool(schedules)),
+        faults=with_faults(rng, nodes, ops, scheduled=bool(schedules)),
         schedules=schedules,
         window=rng.choice((1, 2, 3)),
         deaf=rng.random() < 0.4,
     )
 
 
-def _faults(rng: random.Random, nodes: int, ops: tuple[Op, ...], *, scheduled: bool) -> tuple[Fault, ...]:
+def with_faults(rng: random.Random, nodes: int, ops: tuple[Op, ...], *, scheduled: bool) -> tuple[Fault, ...]:
     faults = make_faults(rng, nodes, CHAOS - 4, scheduled=scheduled)
     enqueues = [(op.at, op.node) for op in ops if op.kind == "enqueue"]
     return (*faults, *around_enqueues(rng, enqueues, len(faults)))
@@ -210,8 +227,11 @@ _FLAVOURS: dict[str, Callable[[random.Random], dict[str, Any]]] = {
 SLOTS = {"c1": 1, "c2": 2}
 
 
-def _schedules(rng: random.Random, jumping: str) -> tuple[tuple[str, str, str], ...]:
+def _schedules(rng: random.Random, jumping: str) -> tuple[ScheduleSpec, ...]:
     if rng.random() < 0.7:
         return ()
     zones = (jumping, jumping, *ZONES)
-    return tuple((f"s{place}", rng.choice(_CRONS), rng.choice(zones)) for place in range(rng.randint(1, 2)))
+    return tuple(
+        ScheduleSpec(name=f"s{place}", expression=rng.choice(CRONS), zone=rng.choice(zones))
+        for place in range(rng.randint(1, 2))
+    )

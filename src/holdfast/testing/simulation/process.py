@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextvars
+import warnings
 from collections.abc import Callable, Coroutine
 from contextlib import AbstractContextManager
 from typing import Any
@@ -91,9 +92,11 @@ class Process:
     def bury(self) -> None:
         """After the simulation: end what hangs, so that the collector need not, and forget it."""
         self.kill()
-        self.context.run(self._bury)
+        with warnings.catch_warnings():
+            self.context.run(self._bury)
 
     def _bury(self) -> None:
+        warnings.simplefilter("ignore", RuntimeWarning)  # a `finally` may begin what no loop will run
         for body in self.bodies:
             _end(body)
         for task in self._tasks:
@@ -108,13 +111,15 @@ class Process:
 
 
 def _end(suspended: Any) -> None:
-    """Close a coroutine or generator; one that waits again in its `finally` is closed again."""
-    for _ in range(10):
+    """End a coroutine or generator; one that waits again on its way out is thrown out again.
+
+    `close` would not do: it gives up on the outermost, and leaves the one that waits to the collector.
+    """
+    for _ in range(100):
         try:
-            suspended.close()
-        except BaseException:  # noqa: BLE001, S112  whatever it says, nobody is left to hear it
-            continue
-        return
+            suspended.throw(Killed())
+        except BaseException:  # noqa: BLE001  whatever it says, nobody is left to hear it
+            return
 
 
 def running() -> Process | None:

@@ -27,9 +27,9 @@ EVERY = 5.0
 async def schedule(life: Life) -> None:
     """The program: look at every schedule, and tick what is due by the database's clock, in order."""
     while life.fleet.plan.schedules and not life.process.draining:
-        for name, expression, zone in life.fleet.plan.schedules:
+        for each in life.fleet.plan.schedules:
             try:
-                await _tick_due(life, name, expression, zone)
+                await _tick_due(life, each.name, each.expression, each.zone)
             except (*REFUSALS, CommitUnknown):
                 break  # the next round begins at the first that is missing
         await sleep(jittered(EVERY))

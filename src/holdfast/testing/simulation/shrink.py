@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import msgspec
 
-from holdfast.testing.simulation.plan import make_plan
+from holdfast.testing.simulation.kinds import make_plan
 from holdfast.testing.simulation.simulate import Choices, Result
 
 Simulate = Callable[[Choices], Result]
@@ -16,7 +16,7 @@ def shrink(failed: Result, simulate: Simulate, start: Choices) -> tuple[Choices,
     """The smallest choices found under which the same invariant still breaks."""
     invariant = failed.violations[0].invariant
     smallest = _Smallest(invariant, simulate, start, failed)
-    _leave_out_faults(smallest, failed.seed)
+    _leave_out_faults(smallest)
     _force_fifo(smallest)
     return smallest.choices, smallest.result
 
@@ -35,8 +35,9 @@ class _Smallest:
         return True
 
 
-def _leave_out_faults(smallest: _Smallest, seed: int) -> None:
-    numbers = [fault.number for fault in make_plan(seed).faults]
+def _leave_out_faults(smallest: _Smallest) -> None:
+    failed = smallest.result
+    numbers = [fault.number for fault in make_plan(failed.seed, failed.kind).faults]
     progress = True
     while progress:
         progress = False

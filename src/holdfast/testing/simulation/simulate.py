@@ -12,21 +12,21 @@ import apsw
 import msgspec
 
 from holdfast.kernel.crashpoints import armed
+from holdfast.kernel.telemetry import subscribe
 from holdfast.store.sqlite.refusals import our_descriptors
 from holdfast.testing.simulation.callers import call
 from holdfast.testing.simulation.checkers import Run, Violation, check
 from holdfast.testing.simulation.end_state import file_size, leaked, remaining, unfinished
 from holdfast.testing.simulation.fleet import Fleet, watched
 from holdfast.testing.simulation.history import Event
+from holdfast.testing.simulation.kinds import KINDS, make_plan
 from holdfast.testing.simulation.ledger import Ledger
 from holdfast.testing.simulation.loop import Deadlock, SeededLoop
 from holdfast.testing.simulation.nemesis import Nemesis
-from holdfast.testing.simulation.plan import CHAOS, Op, make_plan
-from holdfast.testing.simulation.scheduler import schedule
+from holdfast.testing.simulation.notes import Notes
+from holdfast.testing.simulation.plan import CHAOS, Op
 from holdfast.testing.simulation.sometimes import count
 from holdfast.testing.simulation.template import Template
-from holdfast.testing.simulation.upkeep import operate, upkeep
-from holdfast.testing.simulation.worker import work
 
 CALM = 240.0  # seconds after the heal in which all acknowledged work must end
 
@@ -40,6 +40,7 @@ class Choices(msgspec.Struct, frozen=True):
 
 class Result(msgspec.Struct):
     seed: int
+    kind: str
     violations: list[Violation]
     trace: str
     steps: int
@@ -48,20 +49,27 @@ class Result(msgspec.Struct):
     story: list[str]  # for a person who looks into a failure
 
 
-def simulate(seed: int, template: Template, choices: Choices = Choices(), *, story: bool = False) -> Result:  # noqa: B008  it is frozen
-    plan = make_plan(seed).without(choices.without_faults)
+def simulate(
+    seed: int,
+    template: Template,
+    choices: Choices = Choices(),  # noqa: B008  it is frozen
+    *,
+    kind: str = "store",
+    story: bool = False,
+) -> Result:
+    plan = make_plan(seed, kind).without(choices.without_faults)
     loop = SeededLoop(f"schedule:{seed}", fifo_after=choices.fifo_after)
-    fleet = Fleet(loop, plan, template.write(), [work, upkeep, schedule, operate])
+    fleet = Fleet(loop, plan, template.write(), KINDS[kind])
     coverage: Counter[str] = Counter()
     nemesis = Nemesis(fleet, coverage)
     try:
-        with _collector_waits(), _hooked(fleet), armed("*", nemesis.passed):
+        with _collector_waits(), _hooked(fleet), armed("*", nemesis.passed), fleet.workload.hurried():
             run = _run(fleet, nemesis)
         violations = check(run)
         count(run, coverage)
         trace = f"{loop.trace_hash()}-{fleet.history.digest()}"
         told = [_line(event) for event in fleet.history.events] if story else []
-        return Result(seed, violations, trace, loop.steps, loop.time(), dict(coverage), told)
+        return Result(seed, kind, violations, trace, loop.steps, loop.time(), dict(coverage), told)
     finally:
         fleet.bury()
         loop.close()
@@ -69,6 +77,7 @@ def simulate(seed: int, template: Template, choices: Choices = Choices(), *, sto
 
 def _run(fleet: Fleet, nemesis: Nemesis) -> Run:
     loop = fleet.loop
+    fleet.workload.beside(fleet)
     for node in fleet.nodes:
         fleet.boot(node)
     for op in fleet.plan.ops:
@@ -123,9 +132,11 @@ def _launch(fleet: Fleet, op: Op) -> None:
 def _hooked(fleet: Fleet) -> Generator[None, None, None]:
     hooks = apsw.connection_hooks
     hooks.append(fleet.connected)
+    forget = subscribe(Notes(fleet.history).hear)
     try:
         yield
     finally:
+        forget()
         hooks.remove(fleet.connected)
 
 

@@ -10,8 +10,12 @@ from holdfast.store.records import KeyBusy, KeyDone, KeyMismatch
 from holdfast.testing.simulation.checkers import Run
 from holdfast.testing.simulation.history import Call
 from holdfast.testing.simulation.ledger import Entry
+from holdfast.testing.simulation.service import sometimes as service
 
-ENOUGH = 240  # seeds: a run of at least so many must have seen everything below
+ENOUGH = {
+    "store": 240,
+    "worker": 160,
+}  # seeds of a kind: a run of at least so many must have seen all of its list
 
 # Of the nemesis.
 _FAULTS = [
@@ -78,18 +82,32 @@ _SEEN = [
     "tick lost to another scheduler",
     "tick made",
 ]
-REQUIRED = [*_FAULTS, *_SEEN]
+# Of the list above, what real workers and their callers do not do.
+_NOT_BY_WORKERS = {
+    "unknown by its outcome",
+    "held by hand",
+    "transaction cut off",
+    "write lock waited for too long",
+    "pruned",
+    "epoch raised",
+    "register refused an old token",
+    *(name for name in _SEEN if name.startswith("key ")),
+}
+REQUIRED = {
+    "store": [*_FAULTS, *_SEEN],
+    "worker": [*_FAULTS, *(name for name in _SEEN if name not in _NOT_BY_WORKERS), *service.SEEN],
+}
 
 
 def count(run: Run, counts: Counter[str]) -> None:
-    for name in _in_ledger(run):
-        counts[name] += 1
-    for name in _in_history(run):
-        counts[name] += 1
+    counts.update(_in_ledger(run))
+    counts.update(_in_history(run))
+    if run.plan.kind == "worker":
+        counts.update(service.seen(run))
 
 
-def missing(counts: Counter[str]) -> list[str]:
-    return [name for name in REQUIRED if not counts[name]]
+def missing(counts: Counter[str], kind: str) -> list[str]:
+    return [name for name in REQUIRED[kind] if not counts[name]]
 
 
 # --- what the database saw ---
@@ -141,7 +159,8 @@ def _moved(entry: Entry) -> Iterator[str]:
     if entry.claimed and entry.alone:
         yield "suspect run alone"
     if entry.state == "dead":
-        yield "dead by its outcome" if entry.reason == "simulated" else "dead by strikes"
+        by_strikes = (entry.reason or "").startswith("its worker died")
+        yield "dead by strikes" if by_strikes else "dead by its outcome"
     if entry.state == "unknown":
         yield "unknown by its outcome"
     if entry.was_state == "running" == entry.state and entry.reason is not None:

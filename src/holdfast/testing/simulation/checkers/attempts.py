@@ -6,6 +6,8 @@ from collections.abc import Iterator
 
 from holdfast.store.records import STRIKES_LIMIT
 from holdfast.testing.simulation.checkers.run import Run
+from holdfast.testing.simulation.ledger import Entry
+from holdfast.testing.simulation.service.tasks import TASKS
 
 
 def charged_first(run: Run) -> Iterator[str]:
@@ -68,9 +70,43 @@ def uncharged(run: Run) -> Iterator[str]:
                 rescued = True
             if entry.what != "moved" or entry.was_state != "running" or entry.state != "queued":
                 continue
-            why = asked.get((entry.id, entry.token or 0), set())
+            why = asked.get((entry.id, entry.token or 0), set()) - {"effect"}  # which puts nothing back
             given_back = (entry.was_attempt or 0) - (entry.attempt or 0)
             expected = 0 if rescued or why <= {"Retry"} else 1
             if given_back != expected:
                 yield f"job {entry.id}: queued again after {sorted(why) or 'a rescue'}, and {given_back} attempts were given back"
             rescued = False
+
+
+def bounded(run: Run) -> Iterator[str]:
+    """A task's policy says how often it runs; beyond that only deaths of workers add runs."""
+    if run.plan.kind != "worker":
+        return
+    for job_id, entries in run.ledger.by_job.items():
+        if (task := TASKS.get(run.ledger.made[job_id].task)) is None:
+            continue
+        most = task["retry"].attempts
+        attempt = max((entry.attempt or 0 for entry in entries), default=0)
+        interruptions = max(entry.interruptions for entry in entries)
+        if attempt > most + interruptions:
+            yield f"job {job_id}: attempt {attempt}, with {most} allowed and {interruptions} interruptions"
+        for entry in entries:
+            if (
+                _came_back(entry)
+                and (entry.attempt or 0) >= most
+                and not entry.reason
+                and _failed(run, entry)
+            ):
+                yield f"job {job_id}: queued again after attempt {entry.attempt} of {most} has failed"
+
+
+def _came_back(entry: Entry) -> bool:
+    return entry.was_state == "running" and entry.state == "queued"
+
+
+def _failed(run: Run, entry: Entry) -> bool:
+    return any(
+        (entry.id, entry.token) == asked[:2] and asked[2] == "Retry" and call.spans(entry)
+        for call in run.history.of("finish")
+        for asked in call.asked
+    )

@@ -5,11 +5,15 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Iterator
 
+from holdfast.jobs.upkeep import TTL
 from holdfast.testing.simulation.checkers.run import Run
 from holdfast.testing.simulation.faults import STEP_BACK
 from holdfast.testing.simulation.history import Call
 from holdfast.testing.simulation.ledger import Entry
 from holdfast.testing.simulation.plan import LEASE, SCAN
+
+# With the production worker: until the lease of a lost upkeep has ended, another looks for it, and its turn comes.
+_SCANS = {"store": SCAN, "worker": TTL + TTL / 3 + 1.0}
 
 
 def intervals(run: Run) -> Iterator[str]:
@@ -68,6 +72,7 @@ def truthful(run: Run) -> Iterator[str]:
     left = _left(run)
     tokens = _current(run)
     accepted: Counter[tuple[str, int]] = Counter()
+    twice = _asked_twice(run)
     for call in run.history.of("finish", "release", "hold"):
         if call.answered is None or call.kind == "unknown":
             continue
@@ -82,7 +87,7 @@ def truthful(run: Run) -> Iterator[str]:
                 accepted[job_id, token] += 1
                 if not left.get((job_id, token)):
                     yield f"job {job_id}: {call.process} was told that {call.verb} with {token} was accepted; nothing was written"
-            elif own:
+            elif own and (job_id, token) not in twice:
                 yield f"job {job_id}: {call.process} was told that {call.verb} with {token} was refused; it was written"
             elif not any(step <= call.answered.step for step in tokens.get((job_id, token), [])):
                 yield f"job {job_id}: {call.process} was told that its claim {token} was lost; it still held it"
@@ -111,14 +116,12 @@ def _renewals(run: Run) -> Iterator[str]:
 
 def rescued_soon(run: Run) -> Iterator[str]:
     """Within a round of upkeep, when some process was well all the time."""
-    bound = SCAN * 1.2 + 0.5
+    bound = _SCANS[run.plan.kind] * 1.2 + 0.5
     for entry in run.ledger.entries:
         if entry.rescued and entry.was_until is not None and entry.at - entry.was_until > bound:
             began = entry.moment - (entry.at - entry.was_until)
             if not run.stepped_within(began, entry.moment) and any(
-                run.well(process, began, entry.moment)
-                for process in sorted(run.lives)
-                if process != "nemesis"
+                run.well(process, began, entry.moment) for process in run.workers
             ):
                 yield f"job {entry.id}: rescued {entry.at - entry.was_until:.3f} s after its lease ended"
 
@@ -159,6 +162,7 @@ def stopped_when_lost(run: Run) -> Iterator[str]:
     if run.plan.deaf:
         return
     over: dict[tuple[str, int], float] = {}
+    killed = {event.data: event.moment for event in run.history.happened("killed")}
     for event in run.history.happened("body over"):
         over[event.data] = event.moment
     begun = {event.data[:2] for event in run.history.happened("body")}
@@ -167,7 +171,7 @@ def stopped_when_lost(run: Run) -> Iterator[str]:
         if not entry.rescued or entry.was_owner not in run.lives or (entry.id, entry.was_token) not in begun:
             continue
         key = (entry.id, entry.was_token or 0)
-        last = over.get(key, run.ended)
+        last = over.get(key, min(run.ended, killed.get(entry.was_owner, run.ended)))
         if last - entry.moment > bound and run.well(
             entry.was_owner, entry.moment, min(last, entry.moment + bound)
         ):
@@ -200,6 +204,12 @@ def _current(run: Run) -> dict[tuple[str, int], list[int]]:
             elif entry.ended:
                 found[job_id, entry.token or 0].append(entry.step)
     return found
+
+
+def _asked_twice(run: Run) -> set[tuple[str, int]]:
+    """A worker that leaves puts back what is being put back: one of the two is refused, and rightly."""
+    number = Counter(claim for call in run.history.of("release") for claim in _claims(call))
+    return {claim for claim, times in number.items() if times > 1 and run.plan.kind == "worker"}
 
 
 def _claims(call: Call) -> list[tuple[str, int]]:

@@ -60,7 +60,7 @@ def put_back(run: Run) -> Iterator[str]:
         if entry.was_state == "running" and entry.state == "queued" and entry.held is None:
             if claim in released and claim not in finished and rank != running.get(entry.id):
                 yield f"job {entry.id}: released, and its rank went from {running.get(entry.id)} to {rank}"
-            if claim in finished and rank <= highest:
+            if claim in finished and claim not in released and rank <= highest:
                 yield f"job {entry.id}: put back with rank {rank}, before others up to {highest}"
         if entry.state == "running":
             running[entry.id] = rank

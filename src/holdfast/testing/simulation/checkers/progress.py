@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from holdfast.testing.simulation.checkers.run import Run
-from holdfast.testing.simulation.ledger import Made
+from holdfast.testing.simulation.ledger import Entry, Made
 
 READY_BOUND = 75.0  # seconds after the heal within which a ready job must start
 MAILBOX_BOUND = 100
 FILE_BOUND = 16 * 2**20
 WAITING_BOUND = 4  # max_waiting of the bounded task
+IDLE_BOUND = 8.0  # seconds, some polls, for which a ready job may wait while a worker holds nothing
 HEALING = (
     12.0  # seconds after the heal by which everyone is served: two transactions may still hold the write lock
 )
@@ -35,6 +36,56 @@ def starts_soon(run: Run) -> Iterator[str]:
             waited = entry.moment - since.pop(entry.id)
             if entry.claimed and waited > READY_BOUND:
                 yield f"job {entry.id} was ready for {waited:.1f} s after the heal"
+
+
+def nobody_idles(run: Run) -> Iterator[str]:
+    """A real worker that is well and holds nothing does not leave ready work alone."""
+    if run.plan.kind != "worker":
+        return
+    since: dict[str, float] = {}
+    for entry in run.ledger.entries:
+        if (
+            entry.what in ("enqueued", "moved")
+            and entry.state == "queued"
+            and entry.held is None
+            and not entry.suspect
+        ):
+            since.setdefault(entry.id, entry.moment)
+        elif entry.id in since:
+            begin = since.pop(entry.id)
+            if entry.claimed and entry.moment - begin > IDLE_BOUND and not _was_paused(run, entry, begin):
+                for process in _idle(run, begin, entry.moment):
+                    yield f"job {entry.id} was ready for {entry.moment - begin:.1f} s, and {process} had nothing to do"
+
+
+def _was_paused(run: Run, claimed: Entry, begin: float) -> bool:
+    queue = run.ledger.made[claimed.id].queue
+    paused = [entry for entry in run.ledger.of("queue_paused", "queue_resumed") if entry.id == queue]
+    return any(entry.moment <= claimed.moment for entry in paused) and any(
+        entry.moment >= begin for entry in paused if entry.what == "queue_resumed"
+    )
+
+
+def _idle(run: Run, begin: float, end: float) -> Iterator[str]:
+    """Processes that were well all the time and held no claim. One that has done its share takes no more."""
+    busy = {
+        entry.owner
+        for entry in run.ledger.of("moved")
+        if entry.state == "running" and begin <= entry.moment <= end
+    }
+    held: dict[str, str | None] = {}
+    for entry in run.ledger.entries:
+        if entry.moment > begin:
+            break
+        if entry.claimed:
+            held[entry.id] = entry.owner
+        elif entry.ended:
+            held.pop(entry.id, None)
+    busy |= set(held.values())
+    limited = {f"n{place}" for place, most in enumerate(run.plan.max_tasks) if most is not None}
+    for process in run.workers:
+        if process not in busy and process.split(".")[0] not in limited and run.well(process, begin, end):
+            yield process
 
 
 def available(run: Run) -> Iterator[str]:

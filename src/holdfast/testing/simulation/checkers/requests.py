@@ -6,10 +6,11 @@ from collections.abc import Iterator
 
 from holdfast.testing.simulation.checkers.run import Run
 from holdfast.testing.simulation.history import Call
-from holdfast.testing.simulation.ledger import Made
+from holdfast.testing.simulation.ledger import Entry, Made
 from holdfast.testing.simulation.plan import KEEP
 
 _SAME = 1e-3
+_LONGEST = 20.0  # seconds of a transaction whose process stood still
 
 
 def paused(run: Run) -> Iterator[str]:
@@ -59,10 +60,22 @@ def later(run: Run) -> Iterator[str]:
         if entry.was_state != "running" or entry.state != "queued" or entry.held == "guard":
             continue
         after = asked.get((entry.id, entry.token or 0), 0.0)
+        if _in_transaction(run, entry):
+            continue
         if abs((entry.run_at or 0.0) - entry.at - after) > _SAME:
             yield f"job {entry.id}: put off for {after} s, stored as {(entry.run_at or 0.0) - entry.at:.3f} s"
         if after > 0 and entry.held != "time":
             yield f"job {entry.id}: put off for {after} s, and it is held for {entry.held}"
+
+
+def _in_transaction(run: Run, entry: Entry) -> bool:
+    """A rescue in a transaction reads the clock when that begins: until it writes, time may pass, or the clock be moved."""
+    spent = entry.at - (entry.run_at or 0.0)
+    if run.plan.kind != "worker" or not any(
+        call.spans(entry) for call in run.history.of("rescue", "rescue_worker")
+    ):
+        return False
+    return 0 <= spent < _LONGEST or run.stepped_within(entry.moment - _LONGEST, entry.moment)
 
 
 _BECOMES = {
@@ -82,6 +95,9 @@ def outcomes(run: Run) -> Iterator[str]:
     for call in run.history.of("finish"):
         for job_id, token, outcome, _ in call.asked:
             told.setdefault((job_id, token), set()).update(_BECOMES[outcome])
+    if run.plan.kind == "worker":  # who leaves and cannot write an outcome puts the job back
+        for claim in (claim for call in run.history.of("release") for claim in call.asked):
+            told.setdefault(claim, set()).update({"queued", "cancelled"})
     for entry in run.ledger.entries:
         expected = told.get((entry.id, entry.token or 0))
         if entry.ended and expected is not None and entry.state not in expected:

@@ -8,7 +8,7 @@ from typing import Any
 
 import msgspec
 
-from holdfast.testing.simulation.fleet import Args
+from holdfast.testing.simulation.fleet import Args, NamedArgs
 from holdfast.testing.simulation.history import Call, History
 from holdfast.testing.simulation.ledger import Ledger, Made
 from holdfast.testing.simulation.plan import JobSpec, Plan
@@ -51,9 +51,12 @@ class Run:
         self.healed = next((event.moment for event in self.history.happened("healed")), self.ended)
         steps = [event.moment for event in self.history.happened("fault") if "host clock" in event.data]
         self.host_stepped = steps
+        self.workers = sorted({event.data for event in self.history.happened("booted")})
 
-    def args(self, made: Made) -> Args:
-        return msgspec.json.decode(made.args, type=Args)
+    def args(self, made: Made) -> Args | NamedArgs:
+        if self.plan.kind == "store":
+            return msgspec.json.decode(made.args, type=Args)
+        return msgspec.json.decode(made.args, type=NamedArgs)
 
     def spec(self, made: Made) -> JobSpec | None:
         """What the plan said of a job; None for a schedule's."""

@@ -5,12 +5,18 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
+from itertools import pairwise
 from zoneinfo import ZoneInfo
 
+from holdfast.jobs.scheduler import ON_TIME
 from holdfast.testing.simulation.checkers.run import Run
+from holdfast.testing.simulation.ledger import Entry
+from holdfast.testing.simulation.plan import ScheduleSpec
 from holdfast.testing.simulation.scheduler import EVERY, LOOK_BACK
 
+LATE = 3.0  # seconds after its nominal time within which a job is on time
 _MINUTE = timedelta(minutes=1)
+_SAME = 1e-3
 
 
 def ticks(run: Run) -> Iterator[str]:
@@ -21,11 +27,17 @@ def ticks(run: Run) -> Iterator[str]:
     scheduled = [made for made in run.ledger.made.values() if run.args(made).op < 0]
     if len(scheduled) != len(made):
         yield f"{len(scheduled)} jobs were enqueued for {len(made)} nominal times"
-    if not run.ledger.entries:
+
+
+def all_made(run: Run) -> Iterator[str]:
+    """Each nominal time has its job, since the schedule began."""
+    made = run.ledger.of("tick")
+    if not run.ledger.entries or run.plan.kind != "store":
         return
     end = run.ledger.entries[-1].at
     start = datetime.fromtimestamp(run.plan.epoch, UTC) - LOOK_BACK
-    for name, expression, zone in run.plan.schedules:
+    for each in run.plan.schedules:
+        name, expression, zone = each.name, each.expression, each.zone
         nominal = Counter(entry.run_at for entry in made if entry.reason == name)
         due = set(nominal_times(expression, zone, start, datetime.fromtimestamp(end, UTC)))
         for moment, number in nominal.items():
@@ -34,6 +46,69 @@ def ticks(run: Run) -> Iterator[str]:
         for moment in sorted(due - set(nominal)):
             if moment < end - EVERY * 2:
                 yield f"schedule {name} ({expression!r}, {zone}): no job for {_show(moment, zone)}"
+
+
+def policies(run: Run) -> Iterator[str]:
+    """Of the production scheduler: on time while someone is well, and what was missed is treated as was declared."""
+    if run.plan.kind != "worker" or not run.ledger.entries:
+        return
+    for each in run.plan.schedules:
+        made = [entry for entry in run.ledger.of("tick") if entry.reason == each.name]
+        yield from _in_order(each, made)
+        yield from _when_missed(run, each, made)
+        yield from _on_time(run, each, made)
+
+
+def _in_order(each: ScheduleSpec, made: list[Entry]) -> Iterator[str]:
+    for before, entry in pairwise(made):
+        if (entry.run_at or 0) <= (before.run_at or 0):
+            yield f"schedule {each.name}: {_show(entry.run_at, each.zone)} came after {_show(before.run_at, each.zone)}"
+
+
+def _when_missed(run: Run, each: ScheduleSpec, made: list[Entry]) -> Iterator[str]:
+    for before, entry in pairwise([None, *made]):
+        assert entry is not None
+        nominal = entry.run_at or 0.0
+        if before is None and run.plan.downtime:
+            continue  # where it was left before the simulation
+        if nominal not in _between(each, nominal - 60, nominal):
+            yield f"schedule {each.name} ({each.expression!r}): {_show(nominal, each.zone)} is none of its times"
+        if entry.at < nominal - _SAME:
+            yield f"schedule {each.name}: {_show(nominal, each.zone)} came {nominal - entry.at:.3f} s early"
+        passed_over = [] if before is None else _between(each, before.run_at or 0.0, nominal)[:-1]
+        newer = _between(each, nominal, entry.at - LATE)
+        match each.missed:
+            case "all" if passed_over:
+                yield f"schedule {each.name} (all): no job for {_show(passed_over[0], each.zone)}"
+            case "latest" | "skip" if newer:
+                yield f"schedule {each.name} ({each.missed}): {_show(nominal, each.zone)} was made up for, and was not the newest"
+            case "skip" if entry.at - nominal > ON_TIME.total_seconds() + LATE:
+                yield f"schedule {each.name} (skip): {_show(nominal, each.zone)} was made {entry.at - nominal:.0f} s late"
+
+
+def _on_time(run: Run, each: ScheduleSpec, made: list[Entry]) -> Iterator[str]:
+    """A nominal time at which someone was well has its job soon."""
+    if not made:
+        return
+    have = {entry.run_at: entry for entry in made}
+    first, last = run.ledger.entries[0], run.ledger.entries[-1]
+    for nominal in _between(each, first.at, last.at - LATE):
+        moment = (
+            nominal - last.at + last.moment
+        )  # on the simulation's clock, unless that of the database was stepped
+        if run.stepped_within(moment, run.ended):
+            continue
+        if (
+            any(run.well(process, moment - LATE, moment + LATE) for process in run.workers)
+            and nominal not in have
+        ):
+            yield f"schedule {each.name}: no job for {_show(nominal, each.zone)}, although a worker was well"
+
+
+def _between(each: ScheduleSpec, after: float, until: float) -> list[float]:
+    """Nominal times in (after, until]."""
+    begin, end = (datetime.fromtimestamp(moment, UTC) for moment in (after, until))
+    return [moment for moment in nominal_times(each.expression, each.zone, begin, end) if moment > after]
 
 
 def nominal_times(expression: str, zone: str, after: datetime, until: datetime) -> Iterator[float]:

@@ -1,11 +1,11 @@
-"""Bugs planted on purpose, one at a time: a simulation that does not find them proves nothing about the store."""
+"""Bugs planted on purpose, one at a time: a simulation that does not find them proves nothing."""
 
 from __future__ import annotations
 
 from collections.abc import Generator
 from contextlib import ExitStack, contextmanager
 
-from holdfast.testing.simulation.mutants import claims, contention, enqueues, requests, waiting
+from holdfast.testing.simulation.mutants import claims, contention, enqueues, requests, waiting, workers
 from holdfast.testing.simulation.mutants.planting import MUTANTS, Mutant
 
 
@@ -31,4 +31,5 @@ __all__ = [
     "requests",
     "schema_of",
     "waiting",
+    "workers",
 ]

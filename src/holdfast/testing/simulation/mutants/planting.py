@@ -20,17 +20,18 @@ class Mutant:
     breaks: str
     plant: Callable[[ExitStack], None]
     schema: str = ""  # run on the template
+    kind: str = "store"  # of the simulation that must find it
 
 
 MUTANTS: dict[str, Mutant] = {}
 
 
 def mutant(
-    name: str, schema: str = ""
+    name: str, schema: str = "", *, kind: str = "store"
 ) -> Callable[[Callable[[ExitStack], None]], Callable[[ExitStack], None]]:
     def register(plant: Callable[[ExitStack], None]) -> Callable[[ExitStack], None]:
         assert plant.__doc__ is not None
-        MUTANTS[name] = Mutant(plant.__doc__, plant, schema)
+        MUTANTS[name] = Mutant(plant.__doc__, plant, schema, kind)
         return plant
 
     return register

@@ -1,0 +1,58 @@
+"""The kinds of simulation: workers of our own that try the store's verbs, and the production worker as it is shipped."""
+
+from __future__ import annotations
+
+from contextlib import nullcontext
+
+from holdfast.store.sqlite.store import SqliteStore
+from holdfast.testing.simulation import callers, plan
+from holdfast.testing.simulation.fleet import Fleet, Life, Workload
+from holdfast.testing.simulation.history import History
+from holdfast.testing.simulation.plan import Plan
+from holdfast.testing.simulation.scheduler import schedule
+from holdfast.testing.simulation.service import node
+from holdfast.testing.simulation.service import plan as service_plan
+from holdfast.testing.simulation.service.hurry import hurried
+from holdfast.testing.simulation.service.recorded import RecordedStore
+from holdfast.testing.simulation.service.supervisor import supervise
+from holdfast.testing.simulation.upkeep import operate, upkeep
+from holdfast.testing.simulation.worker import work
+
+
+def _open(path: str, _: History) -> SqliteStore:
+    return SqliteStore(path, synchronous="OFF")
+
+
+def _nothing(_: Life | Fleet) -> None:
+    """It needs none."""
+
+
+KINDS = {
+    "store": Workload(
+        plan=plan.make_plan,
+        open=_open,
+        furnish=_nothing,
+        programs=(work, upkeep, schedule, operate),
+        new_job=callers.new_job,
+        beside=_nothing,
+        hurried=nullcontext,
+    ),
+    "worker": Workload(
+        plan=service_plan.make_plan,
+        open=RecordedStore,
+        furnish=node.furnish,
+        programs=(node.serve, node.upgrade, operate),
+        new_job=node.new_job,
+        beside=supervise,
+        hurried=hurried,
+    ),
+}
+
+
+def make_plan(seed: int, kind: str) -> Plan:
+    return KINDS[kind].plan(seed)
+
+
+def kind_of(seed: int) -> str:
+    """Of a run of both kinds, mixed."""
+    return ("store", "worker")[seed % 2]

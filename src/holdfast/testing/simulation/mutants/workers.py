@@ -1,0 +1,215 @@
+"""Bugs in the production worker: what it runs, when, with which right, and what it leaves behind."""
+# ruff: noqa: ARG001, ARG005, SLF001  a planted function takes what the true one takes, and reaches what it reaches
+
+from __future__ import annotations
+
+from contextlib import ExitStack
+from datetime import datetime
+from functools import partial
+from typing import Any
+
+from holdfast.jobs import scheduler
+from holdfast.jobs.backoff import Backoff
+from holdfast.jobs.deaths import Deaths
+from holdfast.jobs.executor import Ending, Executor
+from holdfast.jobs.renewer import Renewer
+from holdfast.jobs.run import Run, Stop
+from holdfast.jobs.schedule import Schedule
+from holdfast.jobs.worker import Worker
+from holdfast.kernel.clock import monotonic
+from holdfast.kernel.outcomes import Done
+from holdfast.store.records import Claim, Enqueued, NewJob, Rescue
+from holdfast.store.sqlite import schedules
+from holdfast.store.sqlite.connection import Db
+from holdfast.store.sqlite.jobs import enqueue
+from holdfast.testing.simulation.fleet import Fleet
+from holdfast.testing.simulation.mutants.planting import mutant, replace, rewrite
+from holdfast.testing.simulation.process import Process
+
+of_workers = partial(mutant, kind="worker")
+
+
+@of_workers("finished without a fence")
+def _finished_without_a_fence(stack: ExitStack) -> None:
+    """a run whose lease was lost is written all the same, and the store does not look at the token"""
+
+    async def lost(self: Executor, run: Run) -> Ending:
+        return Done()
+
+    replace(stack, Executor, "_lost", lost)
+    rewrite(
+        stack,
+        (" AND r.token = g.value ->> 1", ""),
+        (" AND r.token = ?", " AND ? IS NOT NULL"),
+        ("WHERE seq = ? AND token = ?", "WHERE seq = ? AND ? IS NOT NULL"),
+        only="holdfast_running",
+    )
+
+
+@of_workers("who leaves forgets a job")
+def _who_leaves_forgets_a_job(stack: ExitStack) -> None:
+    """what was claimed and not run is not put back when its worker leaves"""
+
+    async def nothing(self: Worker, claims: list[Claim]) -> None:
+        return
+
+    replace(stack, Worker, "_put_back", nothing)
+
+
+@of_workers("who leaves cuts off a claim")
+def _who_leaves_cuts_off_a_claim(stack: ExitStack) -> None:
+    """a claim that is in flight when its worker leaves is nobody's"""
+
+    async def stop_tasks(self: Worker) -> None:
+        for task in self._tasks:
+            task.cancel()
+
+    replace(stack, Worker, "_stop_tasks", stop_tasks)
+
+
+@of_workers("who leaves goes on claiming")
+def _who_leaves_goes_on_claiming(stack: ExitStack) -> None:
+    """a worker that was asked to leave takes more jobs"""
+    original = Worker._wants
+
+    def wants(self: Worker) -> dict[str, int] | None:
+        was, self._draining = self._draining, False
+        try:
+            return original(self)
+        finally:
+            self._draining = was
+
+    replace(stack, Worker, "_wants", wants)
+
+
+@of_workers("a supervisor takes from the living")
+def _a_supervisor_takes_from_the_living(stack: ExitStack) -> None:
+    """a process that stands still is taken for dead, and its claims are released"""
+    original = Fleet.pause
+
+    def pause(self: Fleet, process: Process, seconds: float) -> None:
+        original(self, process, seconds)
+        if self.on_death is not None:
+            self.on_death(process)
+
+    replace(stack, Fleet, "pause", pause)
+
+
+@of_workers("a tick leaves no row")
+def _a_tick_leaves_no_row(stack: ExitStack) -> None:
+    """every scheduler enqueues a job for a nominal time, because none sees that another did"""
+
+    def tick(db: Db, schedule: str, nominal: float, job: NewJob) -> Enqueued | None:
+        [enqueued] = enqueue(db, [job])
+        return enqueued
+
+    replace(stack, schedules, "tick", tick)
+
+
+@of_workers("everything missed is made up for")
+def _everything_missed_is_made_up_for(stack: ExitStack) -> None:
+    """the policy for missed times is not looked at"""
+
+    def due(schedule: Schedule, since: datetime, now: datetime) -> list[datetime]:
+        return scheduler._newest(schedule.times, since, now, scheduler.MOST)
+
+    replace(stack, scheduler, "_due", due)
+
+
+@of_workers("nothing is renewed")
+def _nothing_is_renewed(stack: ExitStack) -> None:
+    """the renewer believes that it holds what it does not renew"""
+
+    async def renew(self: Renewer, store: Any) -> None:
+        for run in self._runs.values():
+            run.until = monotonic() + self._lease
+
+    replace(stack, Renewer, "_renew", renew)
+
+
+@of_workers("no lock is taken")
+def _no_lock_is_taken(stack: ExitStack) -> None:
+    """a task with a lock runs without it"""
+
+    async def locked(self: Executor, run: Run, task: Any, arguments: Any) -> bool:
+        return True
+
+    replace(stack, Executor, "_locked", locked)
+
+
+@of_workers("a suspect among others")
+def _a_suspect_among_others(stack: ExitStack) -> None:
+    """a suspect is run beside whatever runs"""
+
+    async def look(self: Worker) -> None:
+        self._suspects_due = began = monotonic()
+        claim = await self._claims.claim_suspect(list(self._slots), lease=self._lease, worker=self.name)
+        if claim is not None:
+            self._take([claim], began)
+
+    replace(stack, Worker, "_look_for_suspect", look)
+
+
+@of_workers("a finish is forgotten")
+def _a_finish_is_forgotten(stack: ExitStack) -> None:
+    """what a store in trouble did not take is not written again"""
+    original = Worker._write
+
+    async def write(self: Worker, wants: dict[str, int] | None) -> None:
+        try:
+            await original(self, wants)
+        except Exception:
+            self._finishes = []
+            raise
+
+    replace(stack, Worker, "_write", write)
+
+
+@of_workers("a slot too many")
+def _a_slot_too_many(stack: ExitStack) -> None:
+    """a worker starts one job more than it has slots"""
+    original = Worker._start_next
+
+    def start_next(self: Worker) -> None:
+        was = self._slots
+        self._slots = {queue: number + 1 for queue, number in was.items()}
+        try:
+            original(self)
+        finally:
+            self._slots = was
+
+    replace(stack, Worker, "_start_next", start_next)
+
+
+@of_workers("one try more than allowed")
+def _one_try_more_than_allowed(stack: ExitStack) -> None:
+    """a task runs once more than its policy says"""
+    replace(stack, Backoff, "allows", lambda self, attempt, error: attempt <= self.attempts)
+
+
+@of_workers("no time limit")
+def _no_time_limit(stack: ExitStack) -> None:
+    """a task's timeout is not kept"""
+    replace(stack, Executor, "_set_timer", lambda self, run: None)
+
+
+@of_workers("the dead of a rescue are not told")
+def _the_dead_of_a_rescue_are_not_told(stack: ExitStack) -> None:
+    """on_dead is not called for a job that killed its workers"""
+
+    async def tell(self: Deaths, dead: Rescue, tx: Any) -> None:
+        return
+
+    replace(stack, Deaths, "_tell", tell)
+
+
+@of_workers("stopped before its first line")
+def _stopped_before_its_first_line(stack: ExitStack) -> None:
+    """a run that is cancelled before it has begun ends without a word, and its slot is gone"""
+    original = Run.halt
+
+    def halt(self: Run, stop: Stop, reason: str = "") -> None:
+        self.begun = True
+        original(self, stop, reason)
+
+    replace(stack, Run, "halt", halt)

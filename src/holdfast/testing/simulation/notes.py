@@ -1,0 +1,36 @@
+"""What production code notes while it is simulated: some notes belong to the history, some are surprises."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from holdfast.testing.simulation.history import History
+from holdfast.testing.simulation.process import running
+
+# Told to the checkers, with the job if the note names one.
+HEARD = frozenset({
+    "job.lease_lost", "job.finish_refused", "job.failed_after_completion", "job.unknown_task", "on_dead.failed",
+    "worker.release_failed",
+})  # fmt: skip
+# A part of the engine has failed. That is to be expected of a store in trouble, and of nothing else.
+FAILED = frozenset({
+    "task.failed", "thread.failed", "hook.failed", "worker.trouble", "worker.no_wakeups", "worker.release_failed",
+    "upkeep.failed", "scheduler.failed", "periodic.failed", "renewer.failed", "renewer.cannot_open",
+    "lock.not_released",
+})  # fmt: skip
+EXPECTED = ("StoreUnavailable", "StoreBusy", "StoreFull", "CommitUnknown", "TransactionEnded")
+
+
+class Notes:
+    def __init__(self, history: History) -> None:
+        self._history = history
+
+    def hear(self, name: str, fields: Mapping[str, Any]) -> None:
+        process = running()
+        if process is None or not process.alive:
+            return
+        if name in HEARD:
+            self._history.event("note", (name, fields.get("job")))
+        if name in FAILED and not str(fields.get("error", "")).startswith(EXPECTED):
+            self._history.surprise(f"{name} {dict(fields)}")

@@ -1,0 +1,1 @@
+"""Nodes that run the production worker, with tasks, schedules and a supervisor, on a store that writes down every call."""
