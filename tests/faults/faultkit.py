@@ -23,7 +23,7 @@ from holdfast.store.states import State
 
 HERE = Path(__file__).parent
 SOURCE = str(Path(holdfast.__file__).parents[1])  # the workers run what the tests import
-LEASE = 1.5
+LEASE = 2.5
 PATIENCE = 30.0  # seconds for a fact; what takes longer has failed
 on_sqlite = pytest.mark.parametrize("url", ["sqlite"], indirect=True)
 on_postgres = pytest.mark.parametrize("url", ["postgres"], indirect=True)

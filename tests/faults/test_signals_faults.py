@@ -145,7 +145,7 @@ async def test_a_task_that_blocks_the_loop_longer_than_its_lease(fleet):
     fleet.program(BLOCKS)
     worker = await fleet.started()
     await fleet.started()  # it would take the job when the lease ended
-    job = await fleet.put("bad.sleep", seconds=3.5)
+    job = await fleet.put("bad.sleep", seconds=4.0)
     done = await fleet.becomes(job)
     assert (done.attempt, done.interruptions) == (1, 0)
     assert len(fleet.marks("began")) == 1
