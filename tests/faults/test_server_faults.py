@@ -1,0 +1,165 @@
+"""PostgreSQL itself: killed, read-only, held up by others. Rows 18, 24 and 28 to 30."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+
+import asyncpg
+import pytest
+from faultkit import Fleet, on_postgres
+from waiting import until
+
+from holdfast import Holdfast
+from holdfast.kernel.errors import HoldfastError, StoreReadOnly
+from tools.postgres import PostgresServer, system_binaries, wheel_binaries
+
+SHIP = """
+@hf.task(name="ship", retry=Backoff(attempts=50, first=0.05, ceiling=0.5))
+async def ship(job: Job) -> None:
+    mark("began", job=job.id)
+    async with job.commit() as tx:
+        await effect(tx, job)
+
+@hf.task(name="hold", retry=QUICK)
+async def hold(job: Job) -> None:
+    async with hf.transaction() as tx:
+        mark("began", job=job.id)
+        await tx.fetch("SELECT pg_sleep(3.5)")
+
+@hf.task(name="cross", retry=QUICK)
+async def cross(job: Job, first: str, second: str) -> None:
+    async with job.commit() as tx:
+        await tx.execute("UPDATE effects SET token = token + 1 WHERE kind = $1", first)
+        mark("half", job=job.id)
+        await gate("go")
+        await tx.execute("UPDATE effects SET token = token + 1 WHERE kind = $1", second)
+"""
+
+
+@pytest.fixture(scope="module")
+def server():
+    """A server of our own: what is done to it must not reach the other tests."""
+    server = PostgresServer.start(wheel_binaries() or system_binaries()[-1])
+    yield server
+    server.stop()
+
+
+@pytest.fixture
+async def shaky(server, tmp_path):
+    """A fleet on it."""
+    url = server.url(server.create_database())
+    await Holdfast(url).migrate()
+    async with Holdfast(url) as hf:
+        fleet = Fleet(hf, url, tmp_path)
+        await fleet.prepare()
+        yield fleet
+        fleet.end_all()
+
+
+async def test_the_postmaster_is_killed(server, shaky):
+    """Row 18: workers come back by themselves; what was acknowledged is there, and its rows are there once."""
+    shaky.program(SHIP)
+    await shaky.started("-c", "5", lease=4)
+    jobs = await shaky.put_many("ship", 100)
+    await shaky.marked("began", 20)
+    postmaster = int((server.folder / "data" / "postmaster.pid").read_text().split()[0])
+    os.kill(postmaster, signal.SIGKILL)
+    await asyncio.to_thread(_start_again, server, postmaster)
+    assert {(await shaky.record(job)).id for job in jobs} == set(jobs)
+    await shaky.all_become(jobs)
+    assert sorted(job for job, _ in await shaky.effects()) == sorted(jobs)
+
+
+def _start_again(server, postmaster):
+    """As soon as the last backend of the dead server has gone."""
+    options = (
+        (server.folder / "data" / "postmaster.opts").read_text().partition(" ")[2].replace('"', "").strip()
+    )
+    for _ in range(50):
+        try:
+            server.run("pg_ctl", "-D", "data", "-l", "log", "-w", "-o", options, "start")
+        except Exception:
+            continue
+        else:
+            return
+    raise AssertionError(f"the server of {postmaster} did not start again")
+
+
+async def test_a_failover_to_read_only(shaky):
+    """Row 24: writes are refused as what they are, claims stop, reads go on; when writes are back, so is all."""
+    shaky.program(SHIP)
+    worker = await shaky.started()
+    await shaky.becomes(await shaky.put("ship"))
+    await _read_only(shaky, "on")
+    with pytest.raises(StoreReadOnly):
+        await shaky.put("ship")
+    assert await shaky.hf.queues.count() == []
+    await worker.says("accepts no writes now")
+    await _read_only(shaky, "off")
+
+    async def accepted():
+        try:
+            return await shaky.put("ship")
+        except HoldfastError:
+            return None
+
+    done = await shaky.becomes(await until(accepted))
+    assert (done.attempt, done.interruptions) == (1, 0)
+
+
+async def _read_only(fleet, setting):
+    connection = await asyncpg.connect(fleet.url)
+    await connection.execute("SET default_transaction_read_only = off")
+    await connection.execute(f"ALTER SYSTEM SET default_transaction_read_only = {setting}")
+    await connection.execute("SELECT pg_reload_conf()")
+    await connection.close()
+
+
+@on_postgres
+async def test_a_forgotten_snapshot(fleet):
+    """Row 28: a session that stays in a transaction keeps dead rows alive; later batches are not much slower."""
+    fleet.program("@hf.task(name='noop')\nasync def noop() -> None: ...")
+    idle = await asyncpg.connect(fleet.url)
+    await idle.execute("BEGIN ISOLATION LEVEL REPEATABLE READ; SELECT count(*) FROM holdfast.job")
+    await fleet.started("-c", "50")
+    seconds = []
+    for _ in range(5):
+        began = asyncio.get_running_loop().time()
+        await fleet.put_many("noop", 1000)
+        await until(lambda: _none_left(fleet), 30)
+        seconds.append(asyncio.get_running_loop().time() - began)
+    await idle.close()
+    assert seconds[-1] < 4 * min(seconds[:2]) + 1, seconds
+
+
+async def _none_left(fleet):
+    return await fleet.hf.queues.count() == []
+
+
+@on_postgres
+async def test_a_deadlock(fleet):
+    """Row 29: of two transactions that wait for each other one is rolled back whole, and its job runs again."""
+    fleet.program(SHIP)
+    async with fleet.hf.transaction() as tx:
+        await tx.execute("INSERT INTO effects VALUES ('', 0, 'a'), ('', 0, 'b')")
+    await fleet.started("-c", "2")
+    jobs = [await fleet.put("cross", first="a", second="b"), await fleet.put("cross", first="b", second="a")]
+    await fleet.marked("half", 2)
+    fleet.open("go")
+    records = await fleet.all_become(jobs)
+    assert sorted(record.attempt for record in records) == [1, 2]
+    assert "deadlock" in max(records, key=lambda record: record.attempt).errors[0].error
+    assert [token for _, token in await fleet.effects()] == [2, 2]
+
+
+@on_postgres
+async def test_an_exhausted_pool(fleet):
+    """Row 30: tasks hold all connections longer than the lease; renewals have their own, and nothing runs twice."""
+    fleet.program(SHIP)
+    await fleet.started("-c", "6", url=f"{fleet.url}?pool_size=3")
+    await fleet.started("-c", "6")  # it would take what seems to be lost
+    jobs = await fleet.put_many("hold", 4)
+    for record in await fleet.all_become(jobs):
+        assert (record.attempt, record.interruptions) == (1, 0)
