@@ -6,8 +6,8 @@ import pytest
 
 from holdfast import Holdfast, Secret
 from holdfast.kernel.errors import UsageError
+from holdfast.kernel.masking import SECRETS_FIELD, masked
 from holdfast.kernel.outcomes import Dead
-from holdfast.kernel.secrets import SECRETS_FIELD, masked
 from holdfast.store.records import Finish
 
 

@@ -13,7 +13,7 @@ from pydantic import BaseModel
 from holdfast import Job, Secret
 from holdfast.jobs.signature import NewerArguments, Signature
 from holdfast.kernel.errors import PayloadError, UsageError
-from holdfast.kernel.secrets import masked, secret_values
+from holdfast.kernel.masking import masked, secret_values
 
 
 @dataclass

@@ -15,9 +15,9 @@ from holdfast.jobs.failures import describe
 from holdfast.jobs.frames import Answer, Request
 from holdfast.jobs.task import Task
 from holdfast.kernel.codec import encode
+from holdfast.kernel.masking import secret_values
 from holdfast.kernel.outcomes import RESULT_LIMIT
 from holdfast.kernel.processes import die_with_parent
-from holdfast.kernel.secrets import secret_values
 
 
 def main() -> int:

@@ -9,8 +9,8 @@ from holdfast.jobs.registry import Registry
 from holdfast.kernel.clock import sleep
 from holdfast.kernel.codec import encode
 from holdfast.kernel.errors import UsageError
+from holdfast.kernel.masking import SECRETS_FIELD, unmasked
 from holdfast.kernel.names import check_seconds
-from holdfast.kernel.secrets import SECRETS_FIELD, unmasked
 from holdfast.store.ports import Store
 from holdfast.store.records import ARGS_LIMIT, JobRecord, Replayed
 from holdfast.store.states import State

@@ -28,9 +28,9 @@ from holdfast.kernel.errors import (
     PayloadError,
     TransactionEnded,
 )
+from holdfast.kernel.masking import secret_values
 from holdfast.kernel.outcomes import RESULT_LIMIT, Dead, Done, Outcome
 from holdfast.kernel.randomness import jittered
-from holdfast.kernel.secrets import secret_values
 from holdfast.kernel.telemetry import note
 from holdfast.kernel.threads import Stopped, ThreadCall, Threads
 from holdfast.store.ports import Store

@@ -10,7 +10,7 @@ import msgspec
 
 from holdfast.kernel.codec import decode_stored, encode
 from holdfast.kernel.errors import PayloadError, UsageError
-from holdfast.kernel.secrets import SECRETS_FIELD
+from holdfast.kernel.masking import SECRETS_FIELD
 from holdfast.store.records import ARGS_LIMIT
 
 T = TypeVar("T")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import msgspec
 
-from holdfast.kernel.secrets import masked
+from holdfast.kernel.masking import masked
 from holdfast.store.records import AuditEntry, Tick
 
 

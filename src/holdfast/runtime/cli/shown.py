@@ -8,7 +8,7 @@ from typing import Any
 
 import msgspec
 
-from holdfast.kernel.secrets import masked
+from holdfast.kernel.masking import masked
 from holdfast.runtime.cli.output import say, show_fields, show_table
 from holdfast.runtime.cli.table import Column
 from holdfast.runtime.cli.times import ago, cell, told
