@@ -107,14 +107,15 @@ class Worker:
         if self._tasks:
             with suppress(TimeoutError):
                 async with timeout(seconds):
-                    await asyncio.wait(self._tasks[:1])
+                    await asyncio.shield(self._tasks[0])
 
     async def _stop_tasks(self) -> None:
         tasks, self._tasks = self._tasks, []
         for task in tasks:
             task.cancel()
-        if tasks:
-            await asyncio.wait(tasks)
+        for task in tasks:
+            with suppress(asyncio.CancelledError):
+                await task
         if self._finishes:
             await self._at_the_end("finishes", len(self._finishes), self._write(None))
 
