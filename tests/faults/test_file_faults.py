@@ -94,9 +94,9 @@ async def test_another_program_holds_the_lock(fleet):
 async def test_reading_and_then_writing_is_never_refused(fleet):
     """Row 32: transactions take the write lock when they begin, so none finds its snapshot outdated; none reads stale."""
     fleet.program(WORK)
-    await fleet.started("-c", "1")
-    await fleet.started("-c", "1")
-    jobs = [await fleet.put("count") for _ in range(60)]
+    for queue in ("one", "other"):  # a queue for each process, so that both have work
+        await fleet.started("-q", f"{queue}:2")
+    jobs = [await fleet.put("count", options={"queue": queue}) for queue in ("one", "other") * 30]
     for record in await fleet.all_become(jobs):
         assert record.attempt == 1
     assert len({each["pid"] for each in fleet.marks("began")}) == 2
