@@ -28,7 +28,7 @@ _RETURNED = (Released, Unknown)
 POLL = 1.0  # seconds between looks when no wake-up comes
 _SUSPECTS_EVERY = 2.0  # seconds between looks for suspects
 _CLEARING = 30.0  # seconds for which other work waits for a suspect's turn, at most
-_RELEASE_TRIES = 3
+_RELEASE_TRIES = 2
 _STOP_GRACE = 2.0  # seconds that stopped runs have to end
 
 

@@ -17,7 +17,7 @@ from holdfast.runtime.worker_process import say
 
 _SHORT_LIFE = 5.0  # seconds; whoever dies sooner is started again after a growing pause
 _LONGEST_PAUSE = 30.0
-_KILL_AFTER = 5.0  # seconds beyond the grace
+_KILL_AFTER = 12.0  # seconds beyond the grace: a store that does not answer takes some
 _NOT_STARTED = 71  # as the exit code of a child that never was
 SUPERVISOR = "HOLDFAST_SUPERVISOR"  # in a child's environment: the pid of who started it
 
