@@ -19,7 +19,7 @@ FAILED = frozenset({
     "upkeep.failed", "scheduler.failed", "periodic.failed", "renewer.failed", "renewer.cannot_open",
     "lock.not_released",
 })  # fmt: skip
-EXPECTED = ("StoreUnavailable", "StoreBusy", "StoreFull", "CommitUnknown", "TransactionEnded")
+EXPECTED = ("StoreUnavailable", "StoreBusy", "StoreFull", "CommitUnknown", "TransactionEnded", "TimeoutError")
 
 
 class Notes:

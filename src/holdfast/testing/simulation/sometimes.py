@@ -12,10 +12,8 @@ from holdfast.testing.simulation.history import Call
 from holdfast.testing.simulation.ledger import Entry
 from holdfast.testing.simulation.service import sometimes as service
 
-ENOUGH = {
-    "store": 240,
-    "worker": 160,
-}  # seeds of a kind: a run of at least so many must have seen all of its list
+# Seeds of a kind: a run of at least so many must have seen all of its list.
+ENOUGH = {"store": 240, "worker": 150}
 
 # Of the nemesis.
 _FAULTS = [

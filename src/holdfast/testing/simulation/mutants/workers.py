@@ -60,11 +60,10 @@ def _who_leaves_forgets_a_job(stack: ExitStack) -> None:
 def _who_leaves_cuts_off_a_claim(stack: ExitStack) -> None:
     """a claim that is in flight when its worker leaves is nobody's"""
 
-    async def stop_tasks(self: Worker) -> None:
-        for task in self._tasks:
-            task.cancel()
+    async def at_once(self: Worker, seconds: float) -> None:
+        return
 
-    replace(stack, Worker, "_stop_tasks", stop_tasks)
+    replace(stack, Worker, "_left_within", at_once)
 
 
 @of_workers("who leaves goes on claiming")
