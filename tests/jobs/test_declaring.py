@@ -130,7 +130,7 @@ def test_templates_render_from_arguments_and_defaults(app):
     task = app.task(unique="u:{user_id}:{count}", concurrency=("c:{user_id}", 2))(plain)
     from holdfast.jobs.options import NONE
 
-    job = app._enqueuer.build(task, task.signature.bind(("ada",), {}), NONE)
+    job = app.enqueuer.build(task, task.signature.bind(("ada",), {}), NONE)
     assert (job.unique, job.concurrency, job.concurrency_limit) == ("u:ada:1", "c:ada", 2)
 
 
@@ -142,7 +142,7 @@ def test_a_key_takes_only_values_with_one_form(app, value):
     from holdfast.jobs.options import NONE
 
     with pytest.raises(UsageError, match="needs 'thing' as text"):
-        app._enqueuer.build(task, {"thing": value}, NONE)
+        app.enqueuer.build(task, {"thing": value}, NONE)
 
 
 def test_a_module_has_one_name_whether_it_is_run_or_imported(tmp_path):

@@ -30,7 +30,7 @@ async def shop(clock, tmp_path):
 
 
 def scheduler(hf):
-    return Scheduler(hf.store, hf._enqueuer, hf.registry.schedules)
+    return Scheduler(hf.store, hf.enqueuer, hf.registry.schedules)
 
 
 async def nominals(hf, task):

@@ -22,8 +22,15 @@ T = TypeVar("T")
 class Enqueuer:
     """The sender of all tasks of one program."""
 
-    def __init__(self, store: Store, hooks: Hooks, portal: Portal) -> None:
-        self._store, self._hooks, self._portal = store, hooks, portal
+    _store: Store
+    _portal: Portal
+
+    def __init__(self, hooks: Hooks) -> None:
+        self._hooks = hooks
+
+    def send_to(self, store: Store, portal: Portal) -> None:
+        """From now on jobs are stored there. Tasks know their sender before it is certain which database it will be."""
+        self._store, self._portal = store, portal
 
     def build(self, task: Task[Any, Any], arguments: Mapping[str, Any], given: Options) -> NewJob:
         says, around = task.declaration, context()

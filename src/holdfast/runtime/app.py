@@ -21,7 +21,7 @@ from holdfast.jobs.service import GRACE, LEASE, WorkerService
 from holdfast.jobs.task import Task
 from holdfast.jobs.upkeep import KEEP
 from holdfast.kernel.errors import UsageError
-from holdfast.runtime.config import locate, open_store
+from holdfast.runtime.config import Location, locate, open_store
 from holdfast.runtime.views import Blocking, JobsView, QueuesView
 from holdfast.store.ports import Store, Tx
 
@@ -50,18 +50,25 @@ class Holdfast:
     """
 
     def __init__(self, url: str | None = None) -> None:
-        self.location = locate(url)
-        self.store: Store = open_store(self.location)
         self.hooks = Hooks()
         self.registry = Registry(self.hooks)
+        self.enqueuer = Enqueuer(self.hooks)
+        self._entered = False
+        self.point_at(url)
+
+    def point_at(self, where: str | Location | None) -> None:
+        """Use another database from now on, with the same tasks; not while this is open. Tests do so."""
+        if self._entered:
+            raise UsageError("This Holdfast is open. Leave it before you point it at another database.")
+        self.location = where if isinstance(where, Location) else locate(where)
+        self.store: Store = open_store(self.location)
         self._portal = Portal(self.store)
         self.run_sync = self._portal.run  # for sync tasks that reach back into the engine
-        self._enqueuer = Enqueuer(self.store, self.hooks, self._portal)
+        self.enqueuer.send_to(self.store, self._portal)
         self.jobs = JobsView(self.store)
         self.queues = QueuesView(self.store)
         self.dead = DeadLetters(self.store, self.registry)
         self.blocking = Blocking(self._portal)
-        self._entered = False
 
     async def __aenter__(self) -> Self:
         if self._entered:
@@ -105,8 +112,8 @@ class Holdfast:
         ordered, tenant and concurrency=(template, limit), rendered from the arguments. The function stays callable as it is.
         """
         if function is None:
-            return lambda function: self.registry.add(function, self._enqueuer, options)
-        return self.registry.add(function, self._enqueuer, options)
+            return lambda function: self.registry.add(function, self.enqueuer, options)
+        return self.registry.add(function, self.enqueuer, options)
 
     def cron(self, expression: str, *, tz: str = "UTC", missed: Missed = "latest", **options: Any) -> Declare:
         """Enqueue the task at these times: one job for each nominal time, however many schedulers run."""
@@ -121,7 +128,7 @@ class Holdfast:
     def _scheduled(self, times: Cron | Interval, missed: Missed, options: dict[str, Any]) -> Any:
         def declared(function: Any) -> Task[Any, Any]:
             is_task = isinstance(function, Task) and not options
-            task = function if is_task else self.registry.add(function, self._enqueuer, options)
+            task = function if is_task else self.registry.add(function, self.enqueuer, options)
             self.registry.add_schedule(Schedule(task, times, name=task.name, missed=missed))
             return task
 
@@ -165,7 +172,7 @@ class Holdfast:
         return WorkerService(
             self.store,
             self.registry,
-            self._enqueuer,
+            self.enqueuer,
             DEFAULT_QUEUES if queues is None else queues,
             self.run_sync,
             name=name,

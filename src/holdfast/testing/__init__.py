@@ -1,1 +1,10 @@
-"""For your tests and ours: a clock moved by hand, and the suite that every store must pass. Nothing is imported unasked."""
+"""For your tests and ours: run jobs without a worker, look at queues, turn the clock; suites for stores; the simulation."""
+
+from holdfast.testing.asserting import Waiting, assert_enqueued, enqueued
+from holdfast.testing.clock import ManualClock
+from holdfast.testing.draining import drain
+from holdfast.testing.freshness import fresh
+from holdfast.testing.inlining import inline
+from holdfast.testing.running import Ran
+
+__all__ = ["ManualClock", "Ran", "Waiting", "assert_enqueued", "drain", "enqueued", "fresh", "inline"]

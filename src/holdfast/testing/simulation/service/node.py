@@ -35,7 +35,8 @@ class App:
         self.hooks = Hooks()
         self.registry = Registry(self.hooks)
         self.portal = Portal(life.store)
-        self.enqueuer = Enqueuer(life.store, self.hooks, self.portal)
+        self.enqueuer = Enqueuer(self.hooks)
+        self.enqueuer.send_to(life.store, self.portal)
         declare(self.registry, self.enqueuer, life)
         self.service = _service(life, self)
 

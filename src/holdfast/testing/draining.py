@@ -1,0 +1,82 @@
+"""`drain`: run every job that is ready, one after the other, as a worker would."""
+
+from __future__ import annotations
+
+from weakref import WeakKeyDictionary
+
+from holdfast.jobs.scheduler import Scheduler
+from holdfast.runtime.app import Holdfast
+from holdfast.store.ports import Store
+from holdfast.store.records import Claim
+from holdfast.store.states import Held, State
+from holdfast.testing.asserting import waiting
+from holdfast.testing.running import LEASE, NAME, Bench, Ran
+
+_PART = 500
+_schedulers: WeakKeyDictionary[Store, Scheduler] = WeakKeyDictionary()
+
+
+async def drain(
+    hf: Holdfast, *, raise_dead: bool = False, schedules: bool = True, most: int = 1_000
+) -> list[Ran]:
+    """Run all jobs that are ready, and those that become ready by it, in the order of priority and enqueueing.
+
+    What is due by the clock is promoted first, and schedules that are due enqueue their jobs: a schedule begins with the
+    first drain, or with `fresh`. What is not due stays queued: turn the clock and drain again. Returns what was run.
+    With `raise_dead`, a job that dies raises JobDead.
+    """
+    async with Bench(hf, raise_dead=raise_dead) as bench:
+        if schedules:
+            await tick(hf)
+        await hf.store.holds.unhold(Held.UNKNOWN_TASK, tasks=hf.registry.names or None)
+        left_alone: set[str] = set()  # queues that are paused
+        while (queue := await _next(hf, left_alone)) is not None:
+            if len(bench.ran) >= most:
+                raise AssertionError(_endless(bench.ran, most))
+            claim = await _claim(hf, queue)
+            if claim is None:
+                left_alone.add(queue)
+            else:
+                await bench.run(claim)
+        return bench.ran
+
+
+async def tick(hf: Holdfast) -> None:
+    """Enqueue what schedules say is due. The first call is when they begin, unless the store knows them."""
+    if hf.store not in _schedulers:
+        _schedulers[hf.store] = Scheduler(hf.store, hf.enqueuer, hf.registry.schedules)
+    await _schedulers[hf.store].turn()
+
+
+async def promote(hf: Holdfast) -> None:
+    """Make ready what has arrived and what is due; cancel what has expired."""
+    while await hf.store.holds.expire(limit=_PART) >= _PART:
+        pass
+    while await hf.store.holds.promote(window=_PART, limit=_PART) >= _PART:
+        pass
+
+
+async def _next(hf: Holdfast, left_alone: set[str]) -> str | None:
+    """The queue of the job that is next: of several, the one with the job that is most urgent, then oldest."""
+    await promote(hf)
+    queues = {
+        each.queue for each in await hf.store.jobs.count() if each.state is State.QUEUED and each.held is None
+    }
+    if len(queues - left_alone) < 2:
+        return next(iter(queues - left_alone), None)
+    ready = [job for job in await waiting(hf) if job.held is None and job.queue not in left_alone]
+    return min(ready, key=lambda job: -job.priority).queue
+
+
+async def _claim(hf: Holdfast, queue: str) -> Claim | None:
+    claims = hf.store.claims
+    taken = await claims.claim({queue: 1}, lease=LEASE, worker=NAME)
+    return taken[0] if taken else await claims.claim_suspect([queue], lease=LEASE, worker=NAME)
+
+
+def _endless(ran: list[Ran], most: int) -> str:
+    tasks = ", ".join(sorted({each.task for each in ran[-10:]}))
+    return (
+        f"drain has run {most} jobs, and there are more. The last were of {tasks}: does a task enqueue itself, or retry at once? "
+        "If so many are meant, pass most=."
+    )

@@ -1,0 +1,26 @@
+"""A program on a database of its own for one test: a new SQLite file, or what a URL names."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+from holdfast.runtime.app import Holdfast
+from holdfast.testing.draining import tick
+
+
+@asynccontextmanager
+async def fresh(hf: Holdfast, url: str | None = None) -> AsyncGenerator[Holdfast, None]:
+    """`async with fresh(hf):` opens it on a new, empty SQLite file; its schedules begin now. Afterwards it is as before."""
+    before = hf.location
+    with TemporaryDirectory(prefix="holdfast-test-", ignore_cleanup_errors=True) as folder:
+        hf.point_at(url or f"sqlite:///{Path(folder) / 'holdfast.db'}")
+        try:
+            await hf.migrate()
+            async with hf:
+                await tick(hf)
+                yield hf
+        finally:
+            hf.point_at(before)

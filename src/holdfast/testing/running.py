@@ -1,0 +1,89 @@
+"""Runs claimed jobs here and now, through the production executor: no worker, no renewals, no waiting."""
+
+from __future__ import annotations
+
+from contextlib import AsyncExitStack
+from types import TracebackType
+from typing import Any, Self
+
+import msgspec
+
+from holdfast.jobs.executor import Ending, Executor, Released, Settled, Unknown
+from holdfast.jobs.run import Run
+from holdfast.kernel.clock import monotonic
+from holdfast.kernel.codec import decode_stored
+from holdfast.kernel.errors import JobDead
+from holdfast.kernel.threads import Threads
+from holdfast.runtime.app import Holdfast
+from holdfast.store.records import Claim, Finish
+from holdfast.store.states import Held, State
+
+LEASE = 86_400.0  # seconds: nobody renews, and a test may turn its clock
+NAME = "holdfast.testing"
+_THREADS = 4
+
+
+class Ran(msgspec.Struct, frozen=True):
+    """One run of a job, and what became of it: `state` is `queued` when it will run again."""
+
+    id: str
+    task: str
+    attempt: int
+    state: State
+    result: Any = None
+    error: str | None = None  # of this run
+
+
+class Bench:
+    """A program's executor with its resources, for as long as the block lasts."""
+
+    def __init__(self, hf: Holdfast, *, raise_dead: bool) -> None:
+        self._hf, self._raise_dead = hf, raise_dead
+        self._stack = AsyncExitStack()
+        self.ran: list[Ran] = []
+
+    async def __aenter__(self) -> Self:
+        resources = await self._stack.enter_async_context(self._hf.registry.resources.opened())
+        threads = Threads(_THREADS)
+        self._stack.callback(threads.close)
+        self._executor = Executor(
+            self._hf.store, self._hf.registry, threads,
+            worker=NAME, lease=LEASE, run_sync=self._hf.run_sync, resources=resources,
+        )  # fmt: skip
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self._stack.aclose()
+
+    async def run(self, claim: Claim) -> Ran:
+        endings: list[Ending] = []
+        run = Run(claim, self._hf.registry.get(claim.task), monotonic() + LEASE)
+        await self._executor.run(run, lambda _, ending: endings.append(ending))
+        await self._write(claim, endings[0])
+        ran = await self._told(claim)
+        self.ran.append(ran)
+        if self._raise_dead and ran.state is State.DEAD:
+            raise JobDead(f"Job {ran.id} of task {ran.task!r} died in attempt {ran.attempt}: {ran.error}")
+        return ran
+
+    async def _write(self, claim: Claim, ending: Ending) -> None:
+        store = self._hf.store
+        if isinstance(ending, Released):
+            await store.claims.release([claim])
+        elif isinstance(ending, Unknown):
+            await store.holds.hold([claim], Held.UNKNOWN_TASK)
+        elif not isinstance(ending, Settled):
+            await store.claims.finish([Finish(claim, ending)])
+
+    async def _told(self, claim: Claim) -> Ran:
+        record = await self._hf.store.jobs.get(claim.job_id)
+        assert record is not None
+        task = self._hf.registry.get(claim.task)
+        result = None
+        if record.result is not None:
+            result = decode_stored(record.result, Any if task is None else task.signature.returns)
+        errors = [each.error for each in record.errors if each.attempt == claim.attempt]
+        error = errors[-1] if errors else record.reason
+        return Ran(claim.job_id, claim.task, claim.attempt, record.state, result, error)
