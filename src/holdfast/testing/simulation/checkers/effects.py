@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Iterator
 
 from holdfast.testing.simulation.checkers.run import Run
+from holdfast.testing.simulation.history import Call, Event
 
 
 def with_the_finish(run: Run) -> Iterator[str]:
@@ -25,3 +26,27 @@ def with_the_finish(run: Run) -> Iterator[str]:
             yield f"job {job_id}: it was told that its rows are committed; they are not"
         if (job_id, token) in over and (job_id, token) not in rows:
             yield f"job {job_id}: it succeeded without its rows"
+
+
+def claims_with_the_finish(run: Run) -> Iterator[str]:
+    """finish_and_claim is one commit. Looked at when only one finish of the process was under way."""
+    ends = {
+        (entry.id, entry.token): entry for entry in run.ledger.entries if entry.ended and not entry.rescued
+    }
+    claimed = {(entry.id, entry.token): entry for entry in run.ledger.entries if entry.claimed}
+    for event in run.history.happened("claimed with finish"):
+        calls = [
+            call
+            for call in run.lives[event.process].calls
+            if call.verb == "finish" and _is_during(call, event)
+        ]
+        if len(calls) != 1:
+            continue
+        steps = {ends[asked[:2]].step for asked in calls[0].asked if asked[:2] in ends}
+        for claim in event.data:
+            if steps and claim in claimed and claimed[claim].step not in steps:
+                yield f"job {claim[0]} was claimed by {event.process} at step {claimed[claim].step}, and the finish with it was at {steps}"
+
+
+def _is_during(call: Call, event: Event) -> bool:
+    return call.invoked.step <= event.step and (call.answered is None or event.step <= call.answered.step)

@@ -94,6 +94,18 @@ def _unknown_is_taken_for_refused(stack: ExitStack) -> None:
     replace(stack, settling, "finished", settle_only)
 
 
+@mutant("finish and claim in two commits")
+def _two_commits(stack: ExitStack) -> None:
+    """a crash between the two leaves the one without the other"""
+
+    async def finish_and_claim(
+        self: claims.Claims, ends: Any, wants: Any, *, lease: float, worker: str
+    ) -> tuple[list[bool], list[Claim]]:
+        return await self.finish(ends), await self.claim(wants, lease=lease, worker=worker)
+
+    replace(stack, claims.Claims, "finish_and_claim", finish_and_claim)
+
+
 @mutant("snooze is charged")
 def _snooze_is_charged(stack: ExitStack) -> None:
     """a deferral costs an attempt"""

@@ -35,7 +35,7 @@ def _renew_does_not_hand_it_on(stack: ExitStack) -> None:
 @mutant("put back although asked to stop")
 def _put_back_although_asked(stack: ExitStack) -> None:
     """a job that was asked to stop is queued again"""
-    rewrite(stack, ("SELECT stop FROM holdfast_running", "SELECT NULL FROM holdfast_running"))
+    rewrite(stack, ("SELECT r.stop FROM holdfast_running", "SELECT NULL FROM holdfast_running"))
 
 
 @mutant("later is now")

@@ -67,6 +67,18 @@ def _nothing_is_passed_on(stack: ExitStack) -> None:
         replace(stack, place, "pass_on", lambda *_, **__: 0)
 
 
+@mutant("cancel passes nothing on")
+def _cancel_passes_nothing_on(stack: ExitStack) -> None:
+    """what a cancelled job held is free, and whoever waits for it is not told"""
+    replace(stack, jobs, "pass_on", lambda *_, **__: 0)
+
+
+@mutant("rescue passes nothing on")
+def _rescue_passes_nothing_on(stack: ExitStack) -> None:
+    """the slot of a job whose worker was lost is free, and whoever waits for it is not told"""
+    replace(stack, rescues, "pass_on", lambda *_, **__: 0)
+
+
 @mutant("no window")
 def _no_window(stack: ExitStack) -> None:
     """promotion does not look how many jobs of a tenant are ready"""
