@@ -1,0 +1,47 @@
+"""Measure one thing of one system, in that system's own virtual environment: python -m bench.drive MODULE MEASURE OPTIONS.
+
+The answer, as JSON, goes into the file `answer` of the folder that it is given; libraries print what they like.
+"""
+
+from __future__ import annotations
+
+import importlib
+import json
+import sys
+import traceback
+from typing import Any
+
+from bench import drain, enqueue, latency, recovery
+from bench.place import folder
+
+MEASURES = {
+    "enqueue_one": enqueue.one,
+    "enqueue_concurrent": enqueue.concurrent,
+    "enqueue_bulk": enqueue.bulk,
+    "drain": drain.drain,
+    "latency": latency.latency,
+    "recovery": recovery.recovery,
+}
+
+
+def main(module: str, measure: str, options: str) -> int:
+    try:
+        answer = _measure(module, measure, json.loads(options))
+    except Exception as error:
+        traceback.print_exc()
+        answer = {"error": f"{type(error).__name__}: {error}"}
+    (folder() / "answer").write_text(json.dumps(answer))
+    return "error" in answer
+
+
+def _measure(module: str, measure: str, options: dict[str, Any]) -> dict[str, Any]:
+    peer = importlib.import_module(module)
+    if hasattr(peer, "measure"):  # it knows how to measure itself: a limit
+        found: dict[str, Any] = peer.measure(measure, **options)
+        return found
+    peer.prepare()
+    return MEASURES[measure](peer, **options)
+
+
+if __name__ == "__main__":
+    sys.exit(main(*sys.argv[1:]))
