@@ -11,10 +11,10 @@ ready := .venv/.ready
 # A .venv whose interpreter is gone is made again.
 $(shell $(run) -c '' >/dev/null 2>&1 || rm -f $(ready))
 
-.PHONY: help demo test check sim sim-mutants bench format lock
+.PHONY: help demo test check sim sim-mutants bench bench-store bench-profile format lock lock-bench
 
 help: ## List the targets
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 demo: $(ready) ## See one job survive its worker, on a SQLite file
 	@$(run) -m holdfast.runtime.demo $(ARGS)
@@ -36,9 +36,15 @@ sim: $(ready) ## Run the engine in a seeded simulation (SEEDS=100)
 sim-mutants: $(ready) ## Prove that the simulation finds planted bugs
 	@$(run) -m holdfast.testing.simulation --mutants $(ARGS)
 
-bench: $(ready) ## Measure the table designs and the shipped verbs beside the raw limit, on both stores
+bench: $(ready) ## Measure Holdfast beside its peers and the raw limits, in 15 minutes (FULL=1 longer and more)
+	@$(run) -m bench $(ARGS)
+
+bench-store: $(ready) ## Measure the table designs and the shipped verbs beside the raw limit, on both stores
 	@$(run) -m bench.schema $(ARGS)
 	@$(run) -m bench.verbs
+
+bench-profile: $(ready) ## Show where the CPU time of a job goes in a worker, on both stores
+	@$(run) -m bench.profile $(ARGS)
 
 format: $(ready) ## Format the code and apply the safe fixes
 	@$(run) -m ruff format .
@@ -48,6 +54,9 @@ lock: ## Resolve the dependencies again into requirements/dev.txt (ARGS=--upgrad
 	@uv pip compile pyproject.toml --quiet --universal --python-version 3.11 --generate-hashes \
 	  --custom-compile-command "make lock" --no-annotate --no-emit-index-url --no-emit-find-links \
 	  --extra all --extra testing --group dev --output-file requirements/dev.txt $(ARGS)
+
+lock-bench: $(ready) ## Resolve the peers that `make bench` installs again into requirements/bench (needs uv)
+	@$(run) -m bench.environments lock
 
 # The stamp is as new as what it was made from. Without PYTHON the first that is new enough is used; none is downloaded.
 $(ready): requirements/dev.txt pyproject.toml tools/set_up.py

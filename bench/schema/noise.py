@@ -16,7 +16,7 @@ class Patience:
         self._left, self._share = seconds, share
 
     def wait(self) -> None:
-        while self._left > 0 and (busy := _busy_cores(1.0)) > self._share:
+        while self._left > 0 and (busy := busy_cores(1.0)) > self._share:
             self._left -= 1.0
             if busy > 2 * self._share:
                 time.sleep(min(2.0, max(0.0, self._left)))
@@ -36,7 +36,7 @@ def process_cpu(pid: int) -> float:
     return (int(fields[11]) + int(fields[12])) / TICK
 
 
-def _busy_cores(seconds: float) -> float:
+def busy_cores(seconds: float) -> float:
     before = _busy_ticks()
     time.sleep(seconds)
     return (_busy_ticks() - before) / TICK / seconds

@@ -1,0 +1,115 @@
+"""Write docs/benchmarks.md: how it is measured, the figures of the last whole run, and where the time of a job goes."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from pathlib import Path
+
+from bench import report
+from bench.musts import musts
+from bench.profile.parts import ORDER
+from bench.schema import report as file
+from bench.schema.model import Figure
+from bench.systems import PEERS
+
+LEFT_OUT = "left-out.txt"  # beside the figures: what could not be measured, and why
+_HOW = """\
+# Benchmarks
+
+Made by `make bench`; do not edit by hand. Ratios count here, not absolutes: all systems run on one machine, in one run, in
+turns, so that a ratio survives another machine.
+
+## How it is measured
+
+- **The work.** Jobs that do nothing, with about 100 bytes of arguments. Every job is counted; nothing is sampled.
+- **Durability.** PostgreSQL as installed (fsync and synchronous_commit on), SQLite with `synchronous=FULL` for Holdfast and
+  for the limit, on a real disk. Redis stands as it comes, without an append-only file: its peers may lose what they have
+  acknowledged, and it is to their advantage. `FULL=1` also measures them with `appendfsync always`.
+- **The limit** is what the store itself can do through the same driver: a row inserted and committed; a bulk load (COPY);
+  claiming a batch of rows and deleting it, with 2 connections and 500 rows on PostgreSQL, 1 process and 100 rows on SQLite.
+- **drain.** The queue is filled, then 2 worker processes are started (SQLite: 1; huey on Redis has 4, which is its best). The
+  clock starts when every process has run a job, and what was done before does not count. It ends when the store says that
+  nothing is left; for peers on Redis, when the last job has run. The number of jobs follows the system's speed, so that a run
+  takes 3 to 10 seconds. Each peer has the configuration in which it was found fastest.
+- **enqueue.** One caller awaiting each commit; 100 callers at once in one process (as tasks, or as threads where the library
+  blocks); 10,000 jobs in one call (1,000 for DBOS and Celery, which have no bulk call of their own).
+- **Pickup latency.** From before the call that enqueues until the handler starts, one idle worker in another process, jobs 20
+  to 40 ms apart. arq looks every 10 ms instead of every 500, DBOS every 50 ms instead of every second.
+- **Memory.** The resident size of the largest process of an idle worker that has run a few jobs.
+- **Recovery** (`FULL=1`). A worker is killed with SIGKILL in the middle of a job and started again, with default settings.
+
+Holdfast and the limit are measured before and after the peers of each measure; the figure is the median. What a peer's program
+looks like stands in `bench/peers/`, one small file each; their versions are locked in `requirements/bench/`.
+"""
+_NOTHING = "No whole run has been made on a quiet machine yet. `make bench` makes one, in about 12 minutes.\n"
+_WHERE = """\
+## Where the time of a job goes
+
+CPU time of one worker process that drains no-op jobs, in µs for each job, by sampling on the CPU clock. The server's comes from
+the kernel's count. Made by `make bench-profile`; it hardly changes while other programs run.
+"""
+
+
+def write(where: Path, results: Path) -> Path:
+    where.mkdir(parents=True, exist_ok=True)
+    page = where / "benchmarks.md"
+    page.write_text(render(where, results))
+    return page
+
+
+def render(where: Path, results: Path) -> str:
+    figures, missing = file.read(results / "peers.json"), results / LEFT_OUT
+    left_out = missing.read_text().splitlines() if missing.exists() else []
+    parts = [_HOW, "## Figures\n"]
+    parts += [_figures(where, results, figures, left_out)] if figures else [_NOTHING]
+    profile = Path(__file__).parent / "results" / "profile.json"
+    if profile.exists():
+        parts.append(_profile(file.read(profile)))
+    return "\n".join(parts)
+
+
+def _figures(where: Path, results: Path, figures: Sequence[Figure], left_out: Sequence[str]) -> str:
+    parts = []
+    if (results / "peers.png").exists():
+        parts.append(f"![Bars for each measure]({os.path.relpath(results / 'peers.png', where)})\n")
+    parts += [
+        report.musts_markdown(list(musts(figures))),
+        "",
+        report.markdown(figures),
+        "",
+        _versions(figures),
+    ]
+    if left_out:
+        parts += ["\nLeft out in this run:\n", *(f"- {line}" for line in left_out)]
+    return "\n".join([*parts, ""])
+
+
+def _versions(figures: Sequence[Figure]) -> str:
+    known = {
+        each.system.split(" ")[0]: each.config["version"] for each in figures if "version" in each.config
+    }
+    drains = {(each.system, each.store): each.config for each in figures if each.measure == "drain"}
+    lines = [
+        f"{system.name} on {system.store}: {system.config}"
+        for system in PEERS
+        if (system.name, system.store) in drains
+    ]
+    return "Versions: " + ", ".join(f"{name} {version}" for name, version in sorted(known.items())) + ".\n\n" + "; ".join(
+        lines
+    ) + "."  # fmt: skip
+
+
+def _profile(found: Sequence[Figure]) -> str:
+    stores = list(dict.fromkeys(each.store for each in found))
+    parts: dict[str, dict[str, float]] = {}
+    for each in sorted(found, key=lambda each: ORDER.index(str(each.config["part"]))):
+        parts.setdefault(str(each.config["part"]), {})[each.store] = each.rate
+    lines = [_WHERE, "| Part | " + " | ".join(stores) + " |", "|---|" + "--:|" * len(stores)]
+    lines += [
+        f"| {part} | "
+        + " | ".join(f"{rates[store]:.1f}" if store in rates else "" for store in stores)
+        + " |"
+        for part, rates in parts.items()
+    ]
+    return "\n".join([*lines, ""])

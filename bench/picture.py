@@ -1,0 +1,97 @@
+"""Draw the figures as bars, one panel for each measure: python -m bench.picture FIGURES PICTURE.
+
+Runs in an environment of its own, the only one with matplotlib.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+from typing import Any
+
+import matplotlib as mpl
+
+mpl.use("Agg")
+from matplotlib import pyplot as plt
+
+PANELS = {
+    "drain": "Drain, jobs/s",
+    "enqueue_one": "Enqueue, one caller awaiting each commit, jobs/s",
+    "enqueue_concurrent": "Enqueue, 100 callers at once, jobs/s",
+    "enqueue_bulk": "Enqueue in bulk, jobs/s",
+    "latency_p50": "Pickup latency, median, ms (less is better)",
+    "latency_p99": "Pickup latency, p99, ms (less is better)",
+    "memory_idle": "Memory of an idle worker, MB (less is better)",
+}
+TITLE = (
+    "Holdfast beside its peers, measured in one run; logarithmic scales. "
+    "Hatched: a job that was acknowledged may be lost with the power."
+)
+ORDER = ("postgres", "redis", "sqlite")
+COLOURS = {
+    "holdfast": "#c2410c",
+    "limit": "#d6d3d1",
+    "postgres": "#33658a",
+    "redis": "#7a9cb8",
+    "sqlite": "#55806e",
+}
+
+
+def draw(figures: list[dict[str, Any]], picture: Path) -> None:
+    panels = {measure: _bars(figures, measure) for measure in PANELS}
+    shown = {measure: bars for measure, bars in panels.items() if bars}
+    pairs = [list(shown.items())[start : start + 2] for start in range(0, len(shown), 2)]
+    heights = [0.9 + 0.23 * max(len(bars) for _, bars in pair) for pair in pairs]
+    plt.rcParams.update({"font.size": 9, "font.family": "DejaVu Sans", "hatch.linewidth": 0.6})
+    canvas, axes = plt.subplots(
+        len(pairs), 2, figsize=(13, sum(heights) + 0.6), squeeze=False, height_ratios=heights
+    )
+    for row, pair in zip(axes, pairs, strict=True):
+        for axis, (measure, bars) in zip(row, pair, strict=False):
+            _panel(axis, PANELS[measure], bars)
+        for axis in row[len(pair) :]:
+            axis.axis("off")
+    canvas.suptitle(TITLE, fontsize=11, x=0.01, ha="left")
+    canvas.tight_layout(rect=(0, 0, 1, 0.99), h_pad=2.0, w_pad=3.0)
+    canvas.savefig(picture, dpi=110)
+
+
+def _bars(figures: list[dict[str, Any]], measure: str) -> list[dict[str, Any]]:
+    """By store, the best first within each."""
+    found = [each for each in figures if each["measure"] == measure and each["store"] in ORDER]
+    sign = -1 if all(each["unit"] == "jobs/s" for each in found) else 1
+    return sorted(found, key=lambda each: (ORDER.index(each["store"]), sign * each["rate"]))
+
+
+def _panel(axis: Any, title: str, bars: list[dict[str, Any]]) -> None:
+    rates = [max(bar["rate"], 1e-3) for bar in bars]
+    colours = [COLOURS.get(bar["system"], COLOURS[bar["store"]]) for bar in bars]
+    drawn = axis.barh(range(len(bars)), rates, color=colours, height=0.72)
+    for shape, bar in zip(drawn, bars, strict=True):
+        if not bar["config"].get("durable", True):
+            shape.set(hatch="////", edgecolor="white")
+    axis.set_xscale("log")
+    axis.set_xlim(min(rates) / 3, max(rates) * 4)
+    axis.set_yticks(range(len(bars)), [f"{bar['system']} · {bar['store']}" for bar in bars])
+    for label, bar in zip(axis.get_yticklabels(), bars, strict=True):
+        label.set_fontweight("bold" if bar["system"] == "holdfast" else "normal")
+    for place, (rate, bar) in enumerate(zip(rates, bars, strict=True)):
+        text = f"{rate:,.0f}" if rate >= 100 else f"{rate:.3g}"
+        axis.text(
+            rate * 1.08,
+            place,
+            text,
+            va="center",
+            fontweight="bold" if bar["system"] == "holdfast" else "normal",
+        )
+    axis.invert_yaxis()
+    axis.set_title(title, loc="left", fontweight="bold", fontsize=10)
+    axis.grid(axis="x", color="#e7e5e4", linewidth=0.8)
+    axis.set_axisbelow(True)
+    axis.spines[["top", "right", "left"]].set_visible(False)
+    axis.tick_params(axis="y", length=0)
+
+
+if __name__ == "__main__":
+    draw(json.loads(Path(sys.argv[1]).read_text()), Path(sys.argv[2]))

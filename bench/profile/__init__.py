@@ -1,0 +1,1 @@
+"""Where the CPU time of a job goes in a worker process."""

@@ -1,0 +1,72 @@
+"""Say the figures: one table with ratios for people at a terminal, the same in markdown for the page."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from bench.musts import Must
+from bench.plan import FULL
+from bench.schema.model import Figure
+
+MEASURES = {
+    "drain": "drain",
+    "enqueue_one": "enqueue, one caller awaiting each commit",
+    "enqueue_concurrent": "enqueue, 100 callers at once",
+    "enqueue_bulk": "enqueue, 10,000 in one call",
+    "latency_p50": "pickup latency, p50",
+    "latency_p99": "pickup latency, p99",
+    "memory_idle": "memory of an idle worker",
+    "commit_p50": "the store's own commit, p50",
+    "commit_p99": "the store's own commit, p99",
+    "recovery": "after kill -9, runs again after",
+}
+LESS_IS_BETTER = {"ms", "MB", "s"}
+Row = tuple[str, str, str, str, str]
+
+
+def rows(figures: Sequence[Figure]) -> Iterator[Row]:
+    """Measure, store, system, figure, and how many times better Holdfast is."""
+    ours = {(each.store, each.measure): each.rate for each in figures if each.system == "holdfast"}
+    for measure in MEASURES:
+        for store in FULL.stores:
+            found = [each for each in figures if (each.store, each.measure) == (store, measure)]
+            for each in sorted(found, key=lambda each: -each.rate if each.unit == "jobs/s" else each.rate):
+                yield measure, store, each.system, _said(each), _times(each, ours)
+
+
+def _said(figure: Figure) -> str:
+    number = f"{figure.rate:,.0f}" if figure.unit == "jobs/s" else f"{figure.rate:,.3g}"
+    return f"{number} {figure.unit}"
+
+
+def _times(figure: Figure, ours: dict[tuple[str, str], float]) -> str:
+    """Against Holdfast on the same store; Redis against Holdfast on PostgreSQL."""
+    store = "postgres" if figure.store.startswith("redis") else figure.store
+    own = ours.get((store, figure.measure))
+    if own is None or not own or not figure.rate or figure.system == "holdfast":
+        return ""
+    ratio = figure.rate / own if figure.unit in LESS_IS_BETTER else own / figure.rate
+    return f"{ratio:,.2f} times" if ratio < 10 else f"{ratio:,.0f} times"
+
+
+def verdict(must: Must) -> str:
+    return {None: "not measured", True: "yes", False: "NO"}[must.holds]
+
+
+def reached(must: Must) -> str:
+    return "" if must.reached is None else f"{must.reached:,.2f}"
+
+
+def markdown(figures: Sequence[Figure]) -> str:
+    lines = ["| Measure | Store | System | Figure | Holdfast is better by |", "|---|---|---|--:|--:|"]
+    last = ""
+    for measure, store, system, figure, times in rows(figures):
+        title, last = ("" if measure == last else MEASURES[measure]), measure
+        name = f"**{system}**" if system == "holdfast" else system
+        lines.append(f"| {title} | {store} | {name} | {figure} | {times} |")
+    return "\n".join(lines)
+
+
+def musts_markdown(musts: Sequence[Must]) -> str:
+    lines = ["| Must | Reached | Holds |", "|---|--:|---|"]
+    return "\n".join(lines + [f"| {must.what} | {reached(must)} | {verdict(must)} |" for must in musts])
