@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import argparse
 import os
+import subprocess
 import sys
 import time
 from collections.abc import Sequence
@@ -145,7 +146,11 @@ def _draw(console: Console, results: Path) -> Path | None:
         console.print(f"No picture: matplotlib cannot be installed: {error}", style="yellow")
         return None
     picture = results / "peers.png"
-    step.run_quietly([str(interpreter), "-m", "bench.picture", str(results / "peers.json"), str(picture)])
+    try:
+        step.run_quietly([str(interpreter), "-m", "bench.picture", str(results / "peers.json"), str(picture)])
+    except subprocess.SubprocessError as error:
+        console.print(f"No picture: {error}", style="yellow", highlight=False, markup=False)
+        return None
     return picture
 
 

@@ -41,6 +41,8 @@ COLOURS = {
 def draw(figures: list[dict[str, Any]], picture: Path) -> None:
     panels = {measure: _bars(figures, measure) for measure in PANELS}
     shown = {measure: bars for measure, bars in panels.items() if bars}
+    if not shown:
+        sys.exit("There is nothing to draw.")
     pairs = [list(shown.items())[start : start + 2] for start in range(0, len(shown), 2)]
     heights = [0.9 + 0.23 * max(len(bars) for _, bars in pair) for pair in pairs]
     plt.rcParams.update({"font.size": 9, "font.family": "DejaVu Sans", "hatch.linewidth": 0.6})
