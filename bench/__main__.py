@@ -1,7 +1,8 @@
 """Measure Holdfast beside its peers, in one run: python -m bench [--full | --tiny] [--system S] [--store S] [--measure M].
 
 Everything it needs it sets up itself, under .bench, and it stops what it starts. Figures go to bench/results/peers.json, the
-picture beside them, and both into docs/benchmarks.md. A run of a part, or a tiny one, writes into .bench/trial instead.
+picture beside them, and both into docs/benchmarks.md. A run of a part, or a tiny one, writes into .bench/trial instead,
+or into the folder given with --results.
 """
 
 from __future__ import annotations
@@ -36,7 +37,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     options = _options(arguments)
     size = TINY if options.tiny else FULL if options.full else QUICK
     choice = Choice(frozenset(options.system), frozenset(options.store), frozenset(options.measure))
-    whole = not options.tiny and choice == Choice()
+    whole = not options.tiny and not options.results and choice == Choice()
     results = (
         Path(options.results) if options.results else ROOT / "bench" / "results" if whole else BENCH / "trial"
     )

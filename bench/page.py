@@ -47,7 +47,7 @@ _WHERE = """\
 ## Where the time of a job goes
 
 CPU time of one worker process that drains no-op jobs, in µs for each job, by sampling on the CPU clock. The server's comes from
-the kernel's count. Made by `make bench-profile`; it hardly changes while other programs run.
+the kernel's count. Made by `make bench-profile`. Beside other work all of it grows by up to a fifth, and the shares stay.
 """
 
 

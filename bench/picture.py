@@ -14,6 +14,7 @@ import matplotlib as mpl
 
 mpl.use("Agg")
 from matplotlib import pyplot as plt
+from matplotlib.ticker import FuncFormatter, NullFormatter
 
 PANELS = {
     "drain": "Drain, jobs/s",
@@ -55,7 +56,7 @@ def draw(figures: list[dict[str, Any]], picture: Path) -> None:
         for axis in row[len(pair) :]:
             axis.axis("off")
     canvas.suptitle(TITLE, fontsize=11, x=0.01, ha="left")
-    canvas.tight_layout(rect=(0, 0, 1, 0.99), h_pad=2.0, w_pad=3.0)
+    canvas.tight_layout(rect=(0, 0, 1, 0.985), h_pad=2.0, w_pad=3.0)
     canvas.savefig(picture, dpi=110)
 
 
@@ -74,6 +75,8 @@ def _panel(axis: Any, title: str, bars: list[dict[str, Any]]) -> None:
         if not bar["config"].get("durable", True):
             shape.set(hatch="////", edgecolor="white")
     axis.set_xscale("log")
+    axis.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:,g}"))
+    axis.xaxis.set_minor_formatter(NullFormatter())
     axis.set_xlim(min(rates) / 3, max(rates) * 4)
     axis.set_yticks(range(len(bars)), [f"{bar['system']} · {bar['store']}" for bar in bars])
     for label, bar in zip(axis.get_yticklabels(), bars, strict=True):

@@ -1,6 +1,6 @@
 """Show where the CPU time of a job goes: python -m bench.profile [--jobs N] [--store S] [--lines].
 
-CPU time is counted, not time on the clock: the table hardly changes while other programs run.
+CPU time is counted, not time on the clock: beside other programs it grows by up to a fifth, and the shares stay.
 """
 
 from __future__ import annotations

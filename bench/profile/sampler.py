@@ -54,9 +54,10 @@ class Sampler:
         there = frame if is_main else self._frame_of_writer()
         if there is None or there.f_code.co_name in _WAITING:
             return  # it waits by now, and what it did before cannot be seen
-        self._samples[is_main][part_of(there)] += 1
+        part = part_of(there)
+        self._samples[is_main][part] += 1
         name = there.f_code.co_filename.rsplit("/", 2)[-1]
-        self.lines[f"{name}:{there.f_lineno} {there.f_code.co_name}"] += 1
+        self.lines[f"{name}:{there.f_lineno} {there.f_code.co_name} ({part})"] += 1
 
     def _frame_of_writer(self) -> FrameType | None:
         frames = sys._current_frames()  # noqa: SLF001  there is no other way

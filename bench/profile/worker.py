@@ -27,7 +27,7 @@ async def drain(jobs: int) -> Sampler:
 def main(jobs: int) -> None:
     sampler = asyncio.run(drain(jobs))
     whole = sum(sampler.lines.values())
-    for line, seconds in sampler.lines.most_common(40):
+    for line, seconds in sampler.lines.most_common(60):
         print(f"{100 * seconds / whole:5.1f} % {line}")
 
 
