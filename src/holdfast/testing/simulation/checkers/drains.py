@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from holdfast.testing.simulation.checkers.run import Run
+from holdfast.testing.simulation.history import Call
 from holdfast.testing.simulation.plan import LEASE
 
 STOP_GRACE = 2.0  # seconds that stopped bodies have to end
@@ -81,14 +82,20 @@ def _bodies_over(run: Run, drain: _Drain) -> list[float]:
 def _undisturbed(run: Run, drain: _Drain) -> bool:
     """No call of the last lease failed or took long: a claim whose answer was lost is not known to its worker.
 
-    One that has no answer at all was cut off by the process itself, which it must not do to a claim.
+    One that has no answer at all was cut off by the process itself, which it must not do to a claim unless it has waited.
     """
     life, end = run.lives[drain.process], drain.ended or run.ended
     begin = drain.begun - LEASE
     if any(start < end and begin < stop for start, stop in life.paused):
         return False
-    return all(
-        call.kind == "ok" and call.answered.moment - call.invoked.moment < 0.5
-        for call in life.calls
-        if call.answered is not None and call.invoked.moment <= end and call.answered.moment >= begin
-    )
+    return all(_is_smooth(call, end) for call in life.calls if _touches(call, begin, end))
+
+
+def _touches(call: Call, begin: float, end: float) -> bool:
+    return call.invoked.moment <= end and (call.answered is None or call.answered.moment >= begin)
+
+
+def _is_smooth(call: Call, end: float) -> bool:
+    if call.answered is None:
+        return end - call.invoked.moment < 0.5
+    return call.kind == "ok" and call.answered.moment - call.invoked.moment < 0.5

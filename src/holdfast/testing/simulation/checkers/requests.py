@@ -56,16 +56,24 @@ def later(run: Run) -> Iterator[str]:
         for job_id, token, outcome, after in call.asked
         if outcome in ("Retry", "Snooze")
     }
+    released = _released(run)
     for entry in run.ledger.of("moved"):
         if entry.was_state != "running" or entry.state != "queued" or entry.held == "guard":
             continue
         after = asked.get((entry.id, entry.token or 0), 0.0)
-        if _in_transaction(run, entry):
+        if _in_transaction(run, entry) or (entry.id, entry.token) in released:
             continue
         if abs((entry.run_at or 0.0) - entry.at - after) > _SAME:
             yield f"job {entry.id}: put off for {after} s, stored as {(entry.run_at or 0.0) - entry.at:.3f} s"
         if after > 0 and entry.held != "time":
             yield f"job {entry.id}: put off for {after} s, and it is held for {entry.held}"
+
+
+def _released(run: Run) -> set[tuple[str, int]]:
+    """A real worker that leaves, and cannot write an outcome in time, puts the job back instead."""
+    if run.plan.kind != "worker":
+        return set()
+    return {claim for call in run.history.of("release") for claim in call.asked}
 
 
 def _in_transaction(run: Run, entry: Entry) -> bool:
@@ -95,9 +103,8 @@ def outcomes(run: Run) -> Iterator[str]:
     for call in run.history.of("finish"):
         for job_id, token, outcome, _ in call.asked:
             told.setdefault((job_id, token), set()).update(_BECOMES[outcome])
-    if run.plan.kind == "worker":  # who leaves and cannot write an outcome puts the job back
-        for claim in (claim for call in run.history.of("release") for claim in call.asked):
-            told.setdefault(claim, set()).update({"queued", "cancelled"})
+    for claim in _released(run):
+        told.setdefault(claim, set()).update({"queued", "cancelled"})
     for entry in run.ledger.entries:
         expected = told.get((entry.id, entry.token or 0))
         if entry.ended and expected is not None and entry.state not in expected:

@@ -8,7 +8,7 @@ from datetime import datetime
 from functools import partial
 from typing import Any
 
-from holdfast.jobs import scheduler
+from holdfast.jobs import executor, scheduler
 from holdfast.jobs.backoff import Backoff
 from holdfast.jobs.deaths import Deaths
 from holdfast.jobs.executor import Ending, Executor
@@ -212,3 +212,9 @@ def _stopped_before_its_first_line(stack: ExitStack) -> None:
         original(self, stop, reason)
 
     replace(stack, Run, "halt", halt)
+
+
+@of_workers("a death is tried once")
+def _a_death_is_tried_once(stack: ExitStack) -> None:
+    """a store in trouble is taken for a handler of on_dead that failed"""
+    replace(stack, executor, "_TROUBLE_PAUSES", ())

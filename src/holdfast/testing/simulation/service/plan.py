@@ -8,6 +8,7 @@ from typing import Any
 
 import msgspec
 
+from holdfast.testing.simulation.faults import Fault
 from holdfast.testing.simulation.plan import (
     CHAOS,
     CRONS,
@@ -40,7 +41,7 @@ def make_plan(seed: int) -> Plan:
         skews=tuple(round(rng.uniform(-3600, 3600), 3) for _ in range(nodes)),
         ops=ops,
         queues=queues,
-        faults=with_faults(rng, nodes, ops, scheduled=bool(schedules)),
+        faults=(*with_faults(rng, nodes, ops, scheduled=False), *_at_ticks(seed, nodes, schedules)),
         schedules=schedules,
         window=slots,
         slots=slots,
@@ -49,6 +50,15 @@ def make_plan(seed: int) -> Plan:
         supervised=tuple(rng.random() < 0.5 for _ in range(nodes)),
         downtime=rng.choice((0.0, 3600.0, 3 * 3600.0)),
     )
+
+
+def _at_ticks(seed: int, nodes: int, schedules: tuple[ScheduleSpec, ...]) -> tuple[Fault, ...]:
+    """Sometimes the first process that is about to enqueue for a nominal time dies there."""
+    rng = random.Random(f"worker ticks:{seed}")
+    if not schedules or rng.random() < 0.5:
+        return ()
+    node, seconds = rng.randrange(nodes), rng.uniform(0.5, 4)
+    return (Fault(number=99, at=0.0, node=node, kind="crash", point="schedule.before_tick", seconds=seconds),)
 
 
 def _ops(rng: random.Random, nodes: int, queues: tuple[str, ...]) -> tuple[Op, ...]:
