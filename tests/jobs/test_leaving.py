@@ -57,6 +57,33 @@ async def test_a_claim_in_flight_is_put_back_uncharged(hf, greet, monkeypatch):
     assert (record.state, record.attempt, record.interruptions) == (State.QUEUED, 0, 0)
 
 
+async def test_a_suspect_in_flight_does_not_hold_up_who_leaves(hf, greet, monkeypatch):
+    claimed, go_on = asyncio.Event(), asyncio.Event()
+    claim_suspect = hf.store.claims.claim_suspect
+
+    async def slow(queues, **options):
+        claim = await claim_suspect(queues, **options)
+        if claim is not None:
+            claimed.set()
+            await go_on.wait()
+        return claim
+
+    handle = await greet.enqueue("ada")
+    await hf.store.claims.claim({"default": 1}, lease=60, worker="dead")
+    await hf.store.claims.rescue_worker("dead")
+    monkeypatch.setattr(hf.store.claims, "claim_suspect", slow)
+    service = hf.worker(grace=60, poll=60)
+    await service.start()
+    await claimed.wait()
+    leaving = asyncio.ensure_future(service.stop())
+    await until(lambda: service.worker._draining)
+    go_on.set()
+    async with asyncio.timeout(5):  # it does not wait for the grace: nothing runs
+        await leaving
+    record = await handle.record()
+    assert (record.state, record.attempt, record.interruptions) == (State.QUEUED, 1, 1)
+
+
 async def test_what_has_ended_is_written_although_the_store_was_in_trouble(hf, monkeypatch):
     refusals, running, go_on = [3], asyncio.Event(), asyncio.Event()
 

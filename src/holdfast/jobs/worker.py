@@ -145,7 +145,7 @@ class Worker:
 
     async def _pump(self) -> None:
         """One round: write what has ended, claim what fits, in one commit where both are due."""
-        while self.runs or self._finishes or not self._draining:
+        while self._goes_on():
             try:
                 await self._round()
                 self._trouble = None
@@ -160,11 +160,14 @@ class Worker:
         wants = self._wants()
         if self._finishes or wants is not None:
             await self._write(wants)
-        else:
+        elif self._goes_on():  # it may have been asked to leave during this round, and nobody rings twice
             self._bell.clear()
             if self.on_idle is not None and self._seems_idle() and await self._is_idle():
                 self.on_idle()
             await self._bell.wait()
+
+    def _goes_on(self) -> bool:
+        return bool(self.runs or self._finishes or not self._draining)
 
     def _seems_idle(self) -> bool:
         return not (self.runs or self._draining or self._may_look())
