@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import functools
 import subprocess
 import sys
 import textwrap
+from datetime import timedelta
 
 import pytest
+from pydantic import SecretStr
 
-from holdfast import Backoff, Holdfast, Job
+from holdfast import Backoff, Holdfast, Job, Retry, Snooze
 from holdfast.jobs.backoff import Backoff as Same
 from holdfast.kernel.errors import UsageError
 
@@ -189,3 +192,42 @@ def test_resources_say_what_they_yield(app):
 
 def test_job_is_public():
     assert Job.__module__ == "holdfast.jobs.job"
+
+
+class Callable:
+    def __call__(self, a: int): ...
+
+    def method(self, a: int): ...
+
+
+def generator():
+    yield 1
+
+
+@pytest.mark.parametrize(
+    "odd", [Callable(), Callable, Callable().method, functools.partial(plain, "x"), generator, 5]
+)
+def test_what_is_no_function_is_refused(app, odd):
+    with pytest.raises(UsageError, match=r"stands on a function|yields"):
+        app.task(odd)
+    assert app.registry.names == []
+
+
+def test_a_secret_type_that_loses_its_value_is_refused(app):
+    def login(password: SecretStr): ...
+
+    with pytest.raises(UsageError, match=r"Annotate with Secret\[str\]"):
+        app.task(login)
+
+
+@pytest.mark.parametrize("bad", ["30", -1, float("nan"), None])
+def test_control_exceptions_check_their_seconds(bad):
+    for kind in (Retry, Snooze):
+        with pytest.raises(UsageError, match="after must be"):
+            kind(bad)
+    assert Snooze(timedelta(minutes=1)).outcome.after == 60
+
+
+def test_an_on_dead_handler_is_async(app):
+    with pytest.raises(UsageError, match="async def"):
+        app.on_dead("x")(lambda job, tx: None)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import functools
 import threading
 import time
 from collections.abc import AsyncIterator, Iterator
@@ -10,9 +11,9 @@ from collections.abc import AsyncIterator, Iterator
 import pytest
 from waiting import heard, until
 
-from holdfast import Backoff, Cancel, Job, Middleware, Reject, Retry, Secret, Snooze
+from holdfast import Backoff, Cancel, Holdfast, Job, Middleware, Reject, Retry, Secret, Snooze
 from holdfast.kernel.context import context
-from holdfast.kernel.errors import JobCancelled, JobDead, LeaseLost
+from holdfast.kernel.errors import JobCancelled, JobDead, LeaseLost, UsageError
 from holdfast.kernel.ids import new_id
 from holdfast.store.records import NewJob
 from holdfast.store.states import Held, State
@@ -448,20 +449,156 @@ async def test_a_result_that_cannot_be_kept(hf):
             await result_of(hf, odd)
 
 
-async def test_whatever_a_task_raises_the_worker_goes_on(hf):
+class Weird(BaseException):
+    pass
+
+
+class Unread(Reject):
+    def __init__(self):  # no super: it has no outcome
+        Exception.__init__(self)
+
+
+class Unprintable(Exception):
+    def __str__(self):
+        raise ZeroDivisionError
+
+
+RAISED = {
+    "exit": SystemExit(3),
+    "interrupt": KeyboardInterrupt(),
+    "cancelled": asyncio.CancelledError(),
+    "lost": LeaseLost("of something else"),
+    "weird": Weird(),
+    "generator": GeneratorExit(),
+    "group": BaseExceptionGroup("several", [Weird(), ValueError("inner")]),
+    "unread": Unread(),
+    "unprintable": Unprintable(),
+    "stop": StopIteration(5),
+    "recursion": RecursionError("deep"),
+}
+
+
+@pytest.mark.parametrize("how", list(RAISED))
+@pytest.mark.filterwarnings("ignore")
+async def test_whatever_a_task_raises_its_slot_is_free_again(hf, how):
     @hf.task(retry=Backoff(attempts=1))
-    async def odd(how: str) -> None:
-        raise {"exit": SystemExit(3), "cancelled": asyncio.CancelledError(), "lost": LeaseLost("x")}[how]
+    async def odd() -> None:
+        raise RAISED[how]
+
+    @hf.task(retry=Backoff(attempts=1))
+    def odd_in_a_thread() -> None:
+        raise RAISED[how]
 
     @hf.task
     async def fine() -> str:
         return "fine"
 
-    async with hf.worker():
-        for how in ("exit", "cancelled"):
+    asyncio.get_running_loop().set_exception_handler(lambda *_: None)
+    async with hf.worker({"default": 1}) as service:
+        for task in (odd, odd_in_a_thread):
             with pytest.raises(JobDead):
-                await result_of(hf, odd, how)
+                await result_of(hf, task)
         assert await result_of(hf, fine) == "fine"
+        await until(lambda: not service.worker.runs)
+
+
+async def test_a_hook_that_hangs_or_cancels_changes_nothing(hf, monkeypatch):
+    monkeypatch.setattr("holdfast.jobs.hooks.HOOK_LIMIT", 0.1)
+
+    class Odd(Middleware):
+        async def on_succeeded(self, job, result):
+            raise asyncio.CancelledError
+
+        async def on_started(self, job):
+            await asyncio.sleep(60)
+
+    hf.use(Odd())
+
+    @hf.task
+    async def fine(job: Job) -> int:
+        return job.attempt
+
+    with pytest.raises(UsageError, match="such as Timing"):
+        hf.use(Odd)
+    async with hf.worker():
+        assert await result_of(hf, fine) == 1
+
+
+async def test_an_on_dead_handler_that_hangs_is_given_up(hf, monkeypatch):
+    monkeypatch.setattr("holdfast.jobs.executor.HANDLER_LIMIT", 0.1)
+
+    @hf.task(retry=Backoff(attempts=1))
+    async def send() -> None:
+        raise ValueError("no")
+
+    @hf.on_dead(send)
+    async def tell(job, tx):
+        await asyncio.sleep(60)
+
+    async with hf.worker():
+        await record_of(hf, send, state="dead")
+
+
+async def test_a_plain_decorator_over_an_async_task(hf):
+    def counted(function):
+        @functools.wraps(function)
+        def inner(*args, **kwargs):
+            return function(*args, **kwargs)
+
+        return inner
+
+    @hf.task
+    @counted
+    async def greet(name: str) -> str:
+        return f"hello {name}"
+
+    async with hf.worker():
+        assert await result_of(hf, greet, "ada") == "hello ada"
+
+
+async def test_no_form_of_a_secret_is_kept(hf):
+    secret = "top'sec\nret"
+
+    @hf.task(retry=Backoff(attempts=1))
+    async def leak(how: str, password: Secret[str]) -> None:
+        match how:
+            case "cancel":
+                raise Cancel(f"bad password {password}")
+            case "long":
+                raise ValueError("x" * 1990 + password)
+            case "repr":
+                raise ValueError(f"bad {password!r}")
+            case _:
+                raise Reject(f"bad {password}")
+
+    async with hf.worker():
+        for how in ("cancel", "long", "repr", "reject"):
+            handle = await leak.enqueue(how, secret)
+            with pytest.raises((JobDead, JobCancelled)) as raised:
+                await handle.result(10)
+            record = await handle.record()
+            for text in (str(raised.value), record.reason, str(record.errors)):
+                assert "top" not in text, how
+    assert "top" not in repr(leak.bind("x", secret))
+
+
+async def test_jobs_taken_ahead_are_given_back_when_they_cannot_begin(url):
+    async with Holdfast(url) as one, Holdfast(url) as two:
+        for hf in (one, two):
+
+            @hf.task(name="work")
+            async def work(seconds: float) -> None:
+                await asyncio.sleep(seconds)
+
+        async with one.worker({"default": 4}) as first:
+            fast = await one.registry.task("work").enqueue_many([{"seconds": 0.0}] * 500)
+            for handle in fast:
+                await handle.result(20)
+            await one.registry.task("work").enqueue_many([{"seconds": 1.0}] * 40)
+            await until(lambda: len(first.worker.runs) > 4)
+            async with two.worker({"default": 4}, grace=0) as second:
+                await until(lambda: len(second.worker.runs) >= 4)
+                first._grace = 0
 
 
 async def test_priority_and_pause(hf):

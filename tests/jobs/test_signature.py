@@ -130,3 +130,31 @@ def test_the_first_parameter_may_be_the_job():
     assert of(with_job).takes_job
     assert of(with_job).names == ["a"]
     assert not of(without).takes_job
+
+
+@dataclass
+class Login:
+    user: str
+    password: Secret[str]
+
+
+def test_a_secret_inside_hides_the_whole():
+    def task(login: Login, note: str): ...
+
+    signature = of(task)
+    text = signature.encode(signature.bind((Login("ada", "hunter2"), "n"), {}))
+    assert masked(text) == {"login": "***", "note": "n"}
+
+
+def test_a_task_without_secrets_reads_what_was_stored_when_it_had():
+    def task(password: str): ...
+
+    assert of(task).decode('{"password": "x", "$secret": ["password"]}') == {"password": "x"}
+
+
+def test_an_error_about_a_secret_does_not_show_it():
+    def task(password: Secret[str]): ...
+
+    with pytest.raises(PayloadError, match="not shown") as raised:
+        round_trip(task, "hunter2\ud800")
+    assert "hunter2" not in str(raised.value)

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
+
 from holdfast.kernel import outcomes
+from holdfast.kernel.names import check_seconds
 from holdfast.kernel.outcomes import Outcome
 
 
@@ -15,17 +18,19 @@ class Control(Exception):
 class Retry(Control):
     """It failed and shall run again in `after` seconds. The attempt is charged; when none is left, the job is dead."""
 
-    def __init__(self, after: float = 0.0, error: str | None = None) -> None:
-        super().__init__(error or f"Retry in {after:g} s was asked for.")
-        self.outcome: outcomes.Retry = outcomes.Retry(after=after, error=str(self))
+    def __init__(self, after: float | timedelta = 0.0, error: str | None = None) -> None:
+        seconds = _seconds(after)
+        super().__init__(error or f"Retry in {seconds:g} s was asked for.")
+        self.outcome: outcomes.Retry = outcomes.Retry(after=seconds, error=str(self))
 
 
 class Snooze(Control):
     """Not now: again in `after` seconds. No attempt is charged."""
 
-    def __init__(self, after: float, reason: str | None = None) -> None:
-        super().__init__(reason or f"Snoozed for {after:g} s.")
-        self.outcome: outcomes.Snooze = outcomes.Snooze(after=after, reason=reason)
+    def __init__(self, after: float | timedelta, reason: str | None = None) -> None:
+        seconds = _seconds(after)
+        super().__init__(reason or f"Snoozed for {seconds:g} s.")
+        self.outcome: outcomes.Snooze = outcomes.Snooze(after=seconds, reason=reason)
 
 
 class Cancel(Control):
@@ -42,3 +47,7 @@ class Reject(Control):
     def __init__(self, reason: str) -> None:
         super().__init__(reason)
         self.outcome: outcomes.Dead = outcomes.Dead(reason)
+
+
+def _seconds(after: float | timedelta) -> float:
+    return check_seconds("after", after.total_seconds() if isinstance(after, timedelta) else after)

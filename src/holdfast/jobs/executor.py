@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import inspect
+import sys
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Any, TypeAlias
@@ -16,7 +18,7 @@ from holdfast.jobs.run import Run, Stop
 from holdfast.jobs.signature import NewerArguments
 from holdfast.jobs.task import Task
 from holdfast.kernel import outcomes
-from holdfast.kernel.clock import after, monotonic, sleep
+from holdfast.kernel.clock import after, monotonic, sleep, timeout
 from holdfast.kernel.codec import decode_stored, encode
 from holdfast.kernel.context import Context, become
 from holdfast.kernel.crashpoints import crashpoint
@@ -46,7 +48,8 @@ _TROUBLE_PAUSES = (
     4.0,
     8.0,
 )  # seconds between tries to write a death with its handlers' rows
-_ENDS_A_RUN = (Exception, asyncio.CancelledError, SystemExit, KeyboardInterrupt, Stopped)
+_ENDS_A_RUN = (Exception, asyncio.CancelledError, SystemExit, KeyboardInterrupt, Stopped, BaseExceptionGroup)
+HANDLER_LIMIT = 10.0  # seconds for each on_dead handler
 _DONE = Done()
 
 
@@ -86,23 +89,38 @@ class Executor:
         self._run_sync, self._resources = run_sync, resources
 
     async def run(self, run: Run, report: Callable[[Run, Ending], None]) -> None:
-        """From the arguments to the ending. Whatever a task does, this reports once."""
+        """From the arguments to the ending. Whatever a task does, this reports once: else its slot were gone for good."""
         run.begun = True
         timer = self._set_timer(run)
+        ending: Ending | None = None
+        try:
+            ending = await self._ending(run)
+            if run.lock is not None:
+                await self._unlock(run)
+        finally:  # also for what ends coroutines and programs
+            if timer is not None:
+                timer.cancel()
+            report(run, _broken(run, sys.exception()) if ending is None else ending)
+
+    async def _ending(self, run: Run) -> Ending:
         try:
             if run.stop is not None:  # while it waited for its slot
                 raise asyncio.CancelledError
             ending = await self._body(run)
-            if run.stop is Stop.LOST:
-                ending = await self._lost(run)
+            return await self._lost(run) if self._was_lost(run) else ending
         except _ENDS_A_RUN as error:
-            ending = await self._ended_by(run, error)
-        finally:
-            if timer is not None:
-                timer.cancel()
-        if run.lock is not None:
-            await self._unlock(run)
-        report(run, ending)
+            try:
+                return await self._ended_by(run, error)
+            except (
+                _ENDS_A_RUN
+            ) as failure:  # an exception that cannot be read, or a store that cannot be asked
+                note(
+                    "executor.failed", job=run.claim.job_id, task=run.claim.task, error=type(failure).__name__
+                )
+                return _broken(run, failure)
+
+    def _was_lost(self, run: Run) -> bool:
+        return run.stop is Stop.LOST
 
     # --- the body ---
 
@@ -132,6 +150,8 @@ class Executor:
             await self._hooks.tell("on_started", job)
         body = self._call(run, task, job, arguments)
         result = await (self._hooks.run(job, body) if self._hooks.wraps else body())
+        if result is not None and inspect.isawaitable(result):  # a plain decorator over an async function
+            result = await result
         run.over = True
         crashpoint("body.done")
         if self._hooks.heard("on_succeeded"):
@@ -202,25 +222,37 @@ class Executor:
                 return await self._lost(run) if run.stop is Stop.LOST else _stopped(run)
             assert run.task is not None
             error = TimeoutError(f"it took longer than its timeout of {run.task.declaration.timeout:g} s")
-        if run.stop is Stop.LOST or isinstance(error, LeaseLost):
+        if run.stop is Stop.LOST or (run.job is not None and run.job.lost):
             return await self._lost(run)
         return await self._judged(run, error)
 
     async def _completed(self, run: Run, error: BaseException | None = None) -> Ending:
         """Its success was written in a transaction of the task; whether that was committed, the store knows."""
-        if not await self._store.claims.settle(run.claim.job_id, run.claim.token):
+        if not await self._is_settled(run):
             assert run.job is not None
             run.job.completed = False
             return await self._ended_by(
                 run, error or RuntimeError("the transaction that completed it was rolled back")
             )
         if error is not None:
-            note("job.failed_after_completion", job=run.claim.job_id, task=run.claim.task, error=repr(error))
+            told = _told(run.claim, error)
+            note("job.failed_after_completion", job=run.claim.job_id, task=run.claim.task, error=told)
         return SETTLED
 
+    async def _is_settled(self, run: Run) -> bool:
+        for pause in _TROUBLE_PAUSES:
+            try:
+                return await self._store.claims.settle(run.claim.job_id, run.claim.token)
+            except TROUBLE as trouble:
+                note("executor.cannot_settle", job=run.claim.job_id, error=repr(trouble))
+                await sleep(jittered(pause))
+        return await self._store.claims.settle(run.claim.job_id, run.claim.token)
+
     async def _judged(self, run: Run, error: BaseException) -> Ending:
-        if isinstance(error, Cancel | Snooze):
-            return error.outcome
+        if isinstance(error, Cancel):
+            return outcomes.Cancel(_told(run.claim, error))
+        if isinstance(error, Snooze):
+            return outcomes.Snooze(after=error.outcome.after, reason=_told(run.claim, error))
         await self._tell(run, "on_failed", error)
         assert run.task is not None
         retry, attempt = run.task.declaration.retry, run.claim.attempt
@@ -248,7 +280,8 @@ class Executor:
             except LeaseLost:
                 return await self._lost(run)
             except Exception as failure:  # noqa: BLE001  the job is dead all the same, and a person hears of it
-                note("on_dead.failed", job=run.claim.job_id, task=run.claim.task, error=repr(failure))
+                told = _told(run.claim, failure)
+                note("on_dead.failed", job=run.claim.job_id, task=run.claim.task, error=told)
         await self._tell(run, "on_dead", error)
         return ending
 
@@ -263,7 +296,8 @@ class Executor:
                 async with self._store.transaction() as tx:
                     await self._store.claims.finish([Finish(run.claim, outcome)], tx=tx)
                     for handler in handlers:
-                        await handler(job, tx)
+                        async with timeout(HANDLER_LIMIT):
+                            await handler(job, tx)
             except (*TROUBLE, TransactionEnded) as trouble:
                 if isinstance(trouble, CommitUnknown) and await self._is_written(run):
                     return SETTLED
@@ -298,10 +332,19 @@ def _stopped(run: Run) -> Ending:
             return RELEASED
 
 
+def _broken(run: Run, error: BaseException | None) -> Ending:
+    """The last resort, without any help: tried again while it may be."""
+    told = f"its run was ended by {type(error).__name__}"
+    if run.job is not None and run.job.completed:
+        return SETTLED
+    if run.task is None or run.stop in (Stop.LOST, Stop.DRAIN):
+        return RELEASED
+    retry, attempt = run.task.declaration.retry, run.claim.attempt
+    if attempt < retry.attempts:
+        return outcomes.Retry(after=retry.delay(attempt), error=told)
+    return Dead(told)
+
+
 def _told(claim: Claim, error: BaseException) -> str:
-    if isinstance(error, Control):
-        text = str(error)
-        for secret in secret_values(claim.args):
-            text = text.replace(secret, "***")
-        return text
-    return describe(error, secret_values(claim.args))
+    """What a task has said, or where it failed; nothing of what is secret."""
+    return describe(error, secret_values(claim.args), where=not isinstance(error, Control))

@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
+import asyncio
 import inspect
 from collections.abc import Awaitable, Callable
 from typing import Any
 
+from holdfast.kernel.clock import timeout
+from holdfast.kernel.errors import UsageError
+from holdfast.kernel.show import show
+from holdfast.kernel.spawn import is_cancelled
 from holdfast.kernel.telemetry import note
 
 Next = Callable[[], Awaitable[Any]]
+HOOK_LIMIT = 10.0  # seconds; what a hook does beyond that is given up
 HOOKS = (
     "on_enqueued",
     "on_started",
@@ -53,6 +59,10 @@ class Hooks:
         self._listeners: dict[str, list[Callable[..., Any]]] = {name: [] for name in HOOKS}
 
     def use(self, middleware: Middleware) -> None:
+        if not isinstance(middleware, Middleware):
+            raise UsageError(
+                f"hf.use takes an object of a subclass of Middleware, such as Timing(); not {show(middleware)}."
+            )
         if type(middleware).run is not Middleware.run:
             self._around.append(middleware)
         for name in HOOKS:
@@ -65,11 +75,16 @@ class Hooks:
     async def tell(self, name: str, *details: Any) -> None:
         for listener in self._listeners[name]:
             try:
-                answer = listener(*details)
-                if inspect.isawaitable(answer):
-                    await answer
+                async with timeout(HOOK_LIMIT):
+                    answer = listener(*details)
+                    if inspect.isawaitable(answer):
+                        await answer
+            except asyncio.CancelledError:
+                if is_cancelled():  # from outside, and not by the hook itself
+                    raise
+                note("hook.failed", hook=name, error="CancelledError")
             except Exception as error:  # noqa: BLE001  who listens must not change what happens
-                note("hook.failed", hook=name, error=repr(error))
+                note("hook.failed", hook=name, error=type(error).__name__)
 
     @property
     def wraps(self) -> bool:

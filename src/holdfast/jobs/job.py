@@ -21,11 +21,12 @@ _NOTE_LIMIT = 500
 class Job:
     """One run of a job: a first parameter annotated `Job` receives it."""
 
-    __slots__ = ("_claim", "_run_sync", "_store", "completed", "stop_reason")
+    __slots__ = ("_claim", "_run_sync", "_store", "completed", "lost", "stop_reason")
 
     def __init__(self, claim: Claim, store: Store, run_sync: Callable[..., Any]) -> None:
         self._claim, self._store, self._run_sync = claim, store, run_sync
         self.completed = False  # its success is written, in a transaction of the task
+        self.lost = False  # a write of this run was refused: someone else may run the job now
         self.stop_reason: str | None = None  # why it is asked to stop; a long loop may look at it
 
     @property
@@ -78,6 +79,7 @@ class Job:
         if note is not None:
             check_text("note", note, _NOTE_LIMIT)
         if not await self._store.claims.report(self._claim, progress=progress, note=note):
+            self.lost = True
             raise LeaseLost(
                 f"Job {self.id} is no longer held with token {self.token}: someone else may run it now."
             )
@@ -108,7 +110,11 @@ class Job:
         if self.completed:
             raise UsageError(f"Job {self.id} is completed already: a run ends once.")
         text = None if result is None else encode(result, limit=RESULT_LIMIT, where="result")
-        await self._store.claims.finish([Finish(self._claim, Done(text))], tx=tx)
+        try:
+            await self._store.claims.finish([Finish(self._claim, Done(text))], tx=tx)
+        except LeaseLost:
+            self.lost = True
+            raise
 
     async def _settled(self, lost: CommitUnknown) -> bool:
         try:

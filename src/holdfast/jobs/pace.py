@@ -20,6 +20,10 @@ class Pace:
         else:
             self._average += _WEIGHT * (seconds - self._average)
 
+    def slow_down(self, seconds: float) -> None:
+        """A run takes at least this long, although none of them has ended yet."""
+        self._average = max(self._average or 0.0, seconds)
+
     @property
     def ahead(self) -> int:
         """How many may wait here for a slot."""

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Awaitable, Callable
+from types import FunctionType
 from typing import Any
 
 from holdfast.jobs.declaration import declare
@@ -28,14 +30,14 @@ class Registry:
         self._on_dead: dict[str, list[OnDead]] = {}
 
     def add(self, function: Callable[..., Any], sender: Sender, options: dict[str, Any]) -> Task[Any, Any]:
-        if isinstance(function, Task) or not callable(function):
-            raise UsageError(f"@hf.task stands on a function, once; here it is on {show(function)}.")
+        _refuse_odd(function)
         signature = Signature(function, Job)
         signature.supply(self.resources.factories)
         try:
             declaration = declare(function, signature.names, **options)
         except TypeError as error:
-            raise UsageError(f"@hf.task on {function.__qualname__}: {error}.") from None
+            told = str(error).replace("declare() got an unexpected keyword argument", "there is no option")
+            raise UsageError(f"@hf.task on {function.__qualname__}: {told}.") from None
         task: Task[Any, Any] = Task(function, declaration, signature, sender)
         if declaration.process:
             _refuse_far(task)
@@ -80,6 +82,8 @@ class Registry:
         self.schedules[schedule.name] = schedule
 
     def add_on_dead(self, task: str, handler: OnDead) -> None:
+        if not inspect.iscoroutinefunction(handler):
+            raise UsageError(f"An on_dead handler is an `async def (job, tx)`; not {show(handler)}.")
         self._on_dead.setdefault(task, []).append(handler)
 
     @property
@@ -94,6 +98,18 @@ class Registry:
         found = self._tasks.get(task)
         names = [task] if found is None else [found.name, *found.declaration.aliases]
         return [handler for name in names for handler in self._on_dead.get(name, ())]
+
+
+def _refuse_odd(function: Any) -> None:
+    if not isinstance(function, FunctionType):
+        raise UsageError(
+            f"@hf.task stands on a function, once; here it is on {show(function)}. "
+            "Wrap a method, a partial or a callable object in a function."
+        )
+    if inspect.isgeneratorfunction(function) or inspect.isasyncgenfunction(function):
+        raise UsageError(
+            f"{function.__qualname__} yields: a task runs to its end and returns. Enqueue a job for each part."
+        )
 
 
 def _refuse_far(task: Task[Any, Any]) -> None:

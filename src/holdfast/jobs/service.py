@@ -79,6 +79,7 @@ class WorkerService:
         )  # fmt: skip
         renewer = Renewer(self._store, worker.runs, lease=self._lease, stuck=self._stuck)
         worker.on_hint = renewer.nudge
+        worker.leaves_process = self._stuck is not None
         deaths = Deaths(self._store, self._registry, self._run_sync)
         upkeep = Upkeep(
             self._store, deaths,

@@ -66,8 +66,8 @@ class Signature:
         }
         self._bound = inspect.Signature(stored)
         fields = [_field(each, self._hints[each.name]) for each in stored]
-        if self.secrets:
-            fields.append(("secrets_", list[str], msgspec.field(name=SECRETS_FIELD, default_factory=list)))
+        # Always: a task that no longer has secrets must read what was stored when it had.
+        fields.append(("secrets_", list[str], msgspec.field(name=SECRETS_FIELD, default_factory=list)))
         self._type = msgspec.defstruct("Arguments", fields, kw_only=True, forbid_unknown_fields=True)
         self._positional_only = [
             each.name for each in stored if each.kind is inspect.Parameter.POSITIONAL_ONLY
@@ -87,11 +87,17 @@ class Signature:
     def encode(self, arguments: Mapping[str, Any]) -> str:
         """The arguments as JSON text that this task, and a worker with the same code, will take."""
         marked = {**arguments, SECRETS_FIELD: self.secrets} if self.secrets else arguments
-        text = encode(marked, limit=ARGS_LIMIT, where=f"{self._where}: argument")
         try:
+            text = encode(marked, limit=ARGS_LIMIT, where=f"{self._where}: argument")
             self.decode(text)
         except NewerArguments as error:
             raise UsageError(str(error)) from None
+        except PayloadError as error:
+            if not any(f"argument.{name}" in str(error) for name in self.secrets):
+                raise
+            raise PayloadError(
+                f"{self._where}: a secret argument cannot be stored. It is not shown here."
+            ) from None
         return text
 
     # --- running ---
@@ -145,10 +151,29 @@ def _field(parameter: inspect.Parameter, hint: Any) -> tuple[Any, ...]:
     return (parameter.name, hint) if required else (parameter.name, hint, msgspec.UNSET)
 
 
-def _is_secret(hint: Any) -> bool:
+def _is_secret(hint: Any, seen: frozenset[Any] = frozenset()) -> bool:
+    """Also when only a part of it is: then all of it is hidden."""
+    if (
+        isinstance(hint, type)
+        and hint.__name__ in ("SecretStr", "SecretBytes")
+        and hint.__module__.startswith("pydantic")
+    ):
+        raise UsageError(
+            f"{hint.__name__} dumps as asterisks, and its value would be lost. Annotate with Secret[str] instead."
+        )
     if get_origin(hint) is Annotated:
-        return any(extra is _SECRET for extra in get_args(hint)[1:])
-    return any(_is_secret(part) for part in get_args(hint))
+        return any(extra is _SECRET for extra in get_args(hint)[1:]) or _is_secret(get_args(hint)[0], seen)
+    if isinstance(hint, type) and hint not in seen and _has_fields(hint):
+        fields = get_type_hints(hint, include_extras=True).values()
+        return any(_is_secret(field, seen | {hint}) for field in fields)
+    return any(_is_secret(part, seen) for part in get_args(hint))
+
+
+def _has_fields(kind: type) -> bool:
+    return any(
+        hasattr(kind, name)
+        for name in ("__dataclass_fields__", "__struct_fields__", "model_fields", "__attrs_attrs__")
+    )
 
 
 def _hashable(value: Any) -> bool:

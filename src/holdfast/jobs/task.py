@@ -28,6 +28,9 @@ class Bound(msgspec.Struct, frozen=True):
     task: str
     arguments: dict[str, Any]
 
+    def __repr__(self) -> str:
+        return f"<Bound call of {self.task} with {', '.join(self.arguments) or 'no arguments'}>"
+
 
 class Sender(Protocol):
     """What stores jobs; the one object that tasks know of the program they belong to."""

@@ -28,6 +28,8 @@ _RETURNED = (Released, Unknown)
 POLL = 1.0  # seconds between looks when no wake-up comes
 _SUSPECTS_EVERY = 2.0  # seconds between looks for suspects
 _CLEARING = 30.0  # seconds for which other work waits for a suspect's turn, at most
+_AHEAD_LIMIT = 0.5  # seconds for which what was taken ahead of its slot waits at most, about
+_CLEARING_LEASE = "holdfast:suspects"  # of the one worker that makes room for a suspect
 _RELEASE_TRIES = 2
 _STOP_GRACE = 2.0  # seconds that stopped runs have to end
 
@@ -53,6 +55,7 @@ class Worker:
         self._pace = {queue: Pace(number) for queue, number in slots.items()}
         self._waiting: dict[str, deque[Run]] = {queue: deque() for queue in slots}
         self._held: Counter[str] = Counter()
+        self._moved: dict[str, float] = {}  # by queue: when a run was last begun
         self._busy: Counter[str] = Counter()
         self._finishes: list[Finish] = []
         self._bell = asyncio.Event()
@@ -67,6 +70,7 @@ class Worker:
         self.finished = 0  # runs that ended here
         self._allowance: int | None = None  # runs that this worker still takes
         self._leave: Callable[[], None] | None = None
+        self.leaves_process = False  # the process ends with this worker
         self.on_hint: Callable[[], None] | None = None  # something happened somewhere
         self.on_idle: Callable[[], None] | None = None  # when a look has found nothing and nothing is held
 
@@ -86,8 +90,13 @@ class Worker:
             run.halt(Stop.DRAIN)
         await self._left_within(_STOP_GRACE)
         await self._stop_tasks()
-        # Threads that did not listen: the process ends now, and with it what they do.
-        await self._put_back([run.claim for run in self.runs.values()])
+        if self.leaves_process:  # and with it what threads do that did not listen
+            await self._put_back([run.claim for run in self.runs.values()])
+        elif self.runs:
+            names = sorted({run.claim.task for run in self.runs.values()})
+            note(
+                "worker.left_running", worker=self.name, tasks=names
+            )  # nobody may have them before their leases end
 
     def _let_go_of_unrun(self) -> list[Claim]:
         unrun = [run for waiting in self._waiting.values() for run in waiting]
@@ -260,6 +269,7 @@ class Worker:
             while waiting and self._busy[queue] < slots and not self._draining:
                 run = waiting.popleft()
                 self._busy[queue] += 1
+                self._moved[queue] = monotonic()
                 run.work = start(self._executor.run(run, self._report), name=run.claim.task)
 
     def _report(self, run: Run, ending: Ending) -> None:
@@ -329,11 +339,19 @@ class Worker:
             return
         if self.runs:  # make room for it first: it must not be charged for the death of another
             await self._put_back([claim])
+            if not await self._may_clear():
+                self._suspects_due = monotonic() + jittered(_CLEARING)
+                return
             self._clearing_until = monotonic() + _CLEARING
             self._suspects_due = monotonic() + 2 * _CLEARING  # unless there is room before that
             return
         self._alone = not self._draining
         await self._accept([claim], began)
+
+    async def _may_clear(self) -> bool:
+        """One worker of the fleet is enough."""
+        acquire = self._store.leases.acquire
+        return await acquire(_CLEARING_LEASE, owner=self.name, ttl=2 * _CLEARING) is not None
 
     # --- wake-ups ---
 
@@ -345,10 +363,22 @@ class Worker:
                 hinted = await self._store.wakeups.wait(news, jittered(self._poll))
                 if hinted and self.on_hint is not None and any(run.began for run in self.runs.values()):
                     self.on_hint()
+                await self._give_back_late()
             except HoldfastError as error:
                 note("worker.no_wakeups", error=repr(error))
                 await sleep(jittered(self._poll))
             self.look()
+
+    async def _give_back_late(self) -> None:
+        """What was taken ahead and does not begin soon after all is for whoever has a slot."""
+        for queue, waiting in self._waiting.items():
+            if waiting and not self._alone and monotonic() - self._moved.get(queue, 0.0) > _AHEAD_LIMIT:
+                late = [run for run in waiting if not run.claim.alone]
+                waiting.clear()
+                for run in late:
+                    self._forget(run)
+                self._pace[queue].slow_down(_AHEAD_LIMIT)
+                await self._put_back([run.claim for run in late])
 
     def look(self) -> None:
         """There may be something to claim."""

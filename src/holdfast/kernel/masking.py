@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 import msgspec
@@ -29,6 +29,14 @@ def unmasked(arguments: Mapping[str, Any], stored: str) -> dict[str, Any]:
     hidden = found.get(SECRETS_FIELD, ())
     kept = {name: found[name] for name in hidden if arguments.get(name) == MASK}
     return {**arguments, **kept, **({SECRETS_FIELD: hidden} if hidden else {})}
+
+
+def hide(text: str, secrets: Iterable[str]) -> str:
+    """The text without these, in whatever form it may show them: as they are, in a repr, in JSON."""
+    for secret in secrets:
+        for form in {secret, repr(secret)[1:-1], msgspec.json.encode(secret).decode()[1:-1]}:
+            text = text.replace(form, MASK)
+    return text
 
 
 def secret_values(text: str) -> list[str]:

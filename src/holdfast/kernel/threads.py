@@ -33,6 +33,8 @@ class ThreadCall:
             self._ident = threading.get_ident()
         try:
             return call()
+        except StopIteration as error:  # a future cannot carry it, and whoever waits would wait for ever
+            raise RuntimeError(f"the function raised StopIteration({error.value!r})") from error
         finally:
             with self._lock:
                 self._over = True
