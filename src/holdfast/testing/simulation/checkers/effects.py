@@ -42,7 +42,11 @@ def claims_with_the_finish(run: Run) -> Iterator[str]:
         ]
         if len(calls) != 1:
             continue
-        steps = {ends[asked[:2]].step for asked in calls[0].asked if asked[:2] in ends}
+        steps = {  # of this call: an earlier one may have written it, and its answer got lost
+            end.step
+            for asked in calls[0].asked
+            if (end := ends.get(asked[:2])) is not None and calls[0].spans(end)
+        }
         for claim in event.data:
             if steps and claim in claimed and claimed[claim].step not in steps:
                 yield f"job {claim[0]} was claimed by {event.process} at step {claimed[claim].step}, and the finish with it was at {steps}"
