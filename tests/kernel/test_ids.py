@@ -31,3 +31,16 @@ def test_the_milliseconds_and_the_chance_are_those_of_the_world(paper):
     assert new_id() == "01234567-89ab-7fff-bfff-ffffffffffff"
     paper.random_bytes = lambda count: b"\x00" * count
     assert new_id() == "01234567-89ab-7000-8000-000000000000"
+
+
+def test_many_ids_are_sorted_and_valid():
+    from uuid import UUID
+
+    from holdfast.kernel.ids import new_ids
+
+    ids = [each for _ in range(20) for each in new_ids(500)]
+    assert len(set(ids)) == 10_000
+    assert all(UUID(each).version == 7 for each in ids[:50])
+    batch = new_ids(1000)
+    assert batch == sorted(batch)
+    assert new_ids(0) == []

@@ -32,11 +32,13 @@ class Enqueuer:
         """From now on jobs are stored there. Tasks know their sender before it is certain which database it will be."""
         self._store, self._portal = store, portal
 
-    def build(self, task: Task[Any, Any], arguments: Mapping[str, Any], given: Options) -> NewJob:
+    def build(
+        self, task: Task[Any, Any], arguments: Mapping[str, Any], given: Options, job_id: str | None = None
+    ) -> NewJob:
         says, around = task.declaration, context()
         names = {**task.signature.defaults, **arguments}
         return NewJob(
-            id=new_id(),
+            id=job_id or new_id(),
             task=says.name,
             args=task.signature.encode(arguments),
             queue=says.queue if given.queue is None else given.queue,

@@ -65,6 +65,8 @@ class Signature:
             each.name: each.default for each in stored if each.default is not inspect.Parameter.empty
         }
         self._bound = inspect.Signature(stored)
+        self._is_plain = all(each.kind is inspect.Parameter.POSITIONAL_OR_KEYWORD for each in stored)
+        self._known, self._required = set(self.names), set(self.names) - set(self.defaults)
         fields = [_field(each, self._hints[each.name]) for each in stored]
         # Always: a task that no longer has secrets must read what was stored when it had.
         fields.append(("secrets_", list[str], msgspec.field(name=SECRETS_FIELD, default_factory=list)))
@@ -77,6 +79,12 @@ class Signature:
 
     def bind(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> dict[str, Any]:
         """Arguments by name, as the function would bind them; what is wrong is said as Python says it."""
+        if self._is_plain and len(args) <= len(self.names):
+            found = dict(zip(self.names, args, strict=False))
+            if found.keys().isdisjoint(kwargs):
+                found.update(kwargs)
+                if self._required <= found.keys() <= self._known:
+                    return found
         try:
             return dict(self._bound.bind(*args, **kwargs).arguments)
         except TypeError as error:
