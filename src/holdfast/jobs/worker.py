@@ -185,6 +185,10 @@ class Worker:
         """Upkeep may not have come round yet: what has arrived is promoted, and a suspect looked for, before it counts."""
         if await self._store.holds.promote(window=max(self._slots.values(), default=1)) > 0:
             self.look()
+        elif any(
+            each.held is Held.ARRIVED and each.queue in self._slots for each in await self._store.jobs.count()
+        ):
+            return False  # someone else is promoting it right now
         else:
             await self._look_for_suspect()
         return self._seems_idle()
