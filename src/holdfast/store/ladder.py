@@ -26,6 +26,7 @@ class Waiting(msgspec.Struct, frozen=True):
     slot: int | None
     tenant: str | None
     row: int = 0  # the store's own number of the job, where it has one
+    rank: int = 0  # its age among those that have arrived, where the store needs it
 
 
 class Step(msgspec.Struct, frozen=True):

@@ -297,7 +297,7 @@ async def test_without_tables_every_verb_says_migrate(empty_postgres_url):
     for attempt in (store.jobs.enqueue([job()]), take(store), store.jobs.count(), store.now()):
         with pytest.raises(SchemaMissing, match="holdfast migrate"):
             await attempt
-    assert await store.pending() == ["0001_jobs", "0002_coordination", "0003_progress"]
+    assert await store.pending() == ["0001_jobs", "0002_coordination", "0003_progress", "0004_fairness"]
     await store.close()
 
 

@@ -4,19 +4,24 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from typing import Any, TypeAlias
 
 import msgspec
 
-from holdfast.store.ladder import climb, share
+from holdfast.store.fairness import PLACES, Tour, choose, is_crowd, some_of_each
+from holdfast.store.ladder import climb
 from holdfast.store.postgres.locks import Keys, Lock, take_own
 from holdfast.store.postgres.promotion import apply, look_at
 from holdfast.store.postgres.rows import WAITING, same_id, to_waiting
 from holdfast.store.statements import Procedure, Statement
 
+Passed: TypeAlias = tuple[list[str], list[str], list[str]]  # orders, slots and jobs
+
 
 class Candidate(msgspec.Struct, frozen=True):
     job_id: str
     keys: Keys
+    rank: int
 
 
 @dataclass
@@ -54,28 +59,64 @@ class Past:
         return len(self.orders) + len(self.slots) + len(self.jobs)
 
 
-def find_candidates(limit: int, past: Past) -> Procedure[list[Candidate]]:
-    """Without locks: what has arrived, then what is due."""
-    rows = yield Statement(_CANDIDATES, (limit, [*past.orders], [*past.slots], [*past.jobs]))
+def find_candidates(limit: int, past: Past, tour: Tour) -> Procedure[list[Candidate]]:
+    """Without locks: what has arrived, in a crowd some of each tenant, then what is due."""
+    passed = ([*past.orders], [*past.slots], [*past.jobs])
+    rows = yield Statement(_CANDIDATES, (limit, *passed))
     found = {True: list[Candidate](), False: list[Candidate]()}
-    for job_id, ordered, concurrency, is_due in rows:
-        found[is_due].append(Candidate(job_id, Keys(ordered, concurrency)))
-    return share(found[False], found[True], limit)
+    for *candidate, is_due in rows:
+        found[is_due].append(_to_candidate(candidate))
+    fair = (yield from _some_of_each(limit, passed, tour)) if is_crowd(found[False], limit) else []
+    return choose(found[False], fair, found[True], limit)
 
 
+def _some_of_each(limit: int, passed: Passed, tour: Tour) -> Procedure[list[Candidate]]:
+    rows = yield Statement(_PLACES, (*tour.after, PLACES))
+    places = [(queue, tenant) for queue, tenant in rows]
+    tour.seen(places)
+    if not (each := some_of_each(limit, places)):
+        return []
+    where = ([queue for queue, _ in places], [tenant for _, tenant in places])
+    return [_to_candidate(row) for row in (yield Statement(_SOME_OF_EACH, (each, *passed, *where)))]
+
+
+def _to_candidate(row: Sequence[Any]) -> Candidate:
+    job_id, ordered, concurrency, rank = row
+    return Candidate(job_id, Keys(ordered, concurrency), rank)
+
+
+# One probe of the index for each place, however many jobs each has.
+_NEXT_PLACE = """SELECT queue, coalesce(tenant, '') AS tenant FROM holdfast.job
+    WHERE held = 'arrived' AND (queue, coalesce(tenant, '')) > ({after})
+    ORDER BY queue, coalesce(tenant, '') LIMIT 1"""
+_PLACES = f"""
+WITH RECURSIVE place AS (
+    ({_NEXT_PLACE.format(after="$1::text, $2::text")})
+    UNION ALL
+    SELECT n.queue, n.tenant FROM place p CROSS JOIN LATERAL ({_NEXT_PLACE.format(after="p.queue, p.tenant")}) n)
+SELECT queue, tenant FROM place LIMIT $3"""
 # One with an order and a busy slot is found all the same: only who sees it knows that its order must be passed over.
 _NOT_PAST = """(ordering_key IS NULL OR NOT ordering_key = ANY($2::text[]))
         AND (ordering_key IS NOT NULL OR concurrency_key IS NULL OR NOT concurrency_key = ANY($3::text[]))
         AND NOT id = ANY($4::uuid[])"""
 _CANDIDATES = f"""
 SELECT * FROM (
-    SELECT id::text, ordering_key, concurrency_key, false FROM holdfast.job
+    SELECT id::text, ordering_key, concurrency_key, rank, false FROM holdfast.job
     WHERE held = 'arrived' AND {_NOT_PAST} ORDER BY rank LIMIT $1) arrived
 UNION ALL
 SELECT * FROM (
-    SELECT id::text, ordering_key, concurrency_key, true FROM holdfast.job
+    SELECT id::text, ordering_key, concurrency_key, rank, true FROM holdfast.job
     WHERE held = 'time' AND run_at <= (SELECT holdfast.now()) AND {_NOT_PAST}
     ORDER BY run_at, rank LIMIT $1) due"""
+# None whose order has an earlier job that is not looked at: it would overtake that one.
+_SOME_OF_EACH = f"""
+SELECT w.* FROM unnest($5::text[], $6::text[]) AS p(queue, tenant) CROSS JOIN LATERAL (
+    SELECT id::text, ordering_key, concurrency_key, rank FROM holdfast.job j
+    WHERE held = 'arrived' AND j.queue = p.queue AND coalesce(j.tenant, '') = p.tenant AND {_NOT_PAST}
+        AND (ordering_key IS NULL OR NOT EXISTS (
+            SELECT FROM holdfast.job e WHERE e.held = 'arrived' AND e.ordering_key = j.ordering_key
+                AND e.rank < j.rank AND (e.queue, coalesce(e.tenant, '')) <> (p.queue, p.tenant)))
+    ORDER BY rank LIMIT $1) w"""
 
 
 class Looked(msgspec.Struct, frozen=True):

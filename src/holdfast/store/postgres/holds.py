@@ -11,13 +11,14 @@ from holdfast.kernel.errors import HoldfastError
 from holdfast.kernel.telemetry import note
 from holdfast.store.batching import is_one_items_fault
 from holdfast.store.edge import checked
+from holdfast.store.fairness import Tour
 from holdfast.store.postgres.candidates import Candidate, Past, find_candidates, promote
 from holdfast.store.postgres.finishes import putting_back
 from holdfast.store.postgres.locks import Keys, take_chain
 from holdfast.store.postgres.moves import expire, find_expired
 from holdfast.store.postgres.promotion import CHUNK, WINDOW, fill_windows, pass_on
 from holdfast.store.postgres.rows import same_id
-from holdfast.store.postgres.subject import Subject
+from holdfast.store.postgres.subject import Home, Subject
 from holdfast.store.records import Claim
 from holdfast.store.statements import Procedure, Statement
 from holdfast.store.states import Held
@@ -85,11 +86,15 @@ def repair(missed: Missed, *, window: int) -> Procedure[int]:
 
 @checked
 class Holds(Subject):
+    def __init__(self, home: Home) -> None:
+        super().__init__(home)
+        self._tour = Tour()
+
     async def promote(self, *, window: int = WINDOW, limit: int = 500) -> int:
         looked, past = 0, Past()
         for _ in range(_ROUNDS):
             before = past.size
-            found = await self._database.read(partial(find_candidates, limit - looked, past))
+            found = await self._database.read(partial(find_candidates, limit - looked, past, self._tour))
             is_all = len(found) < limit - looked
             for start in range(0, len(found), CHUNK):
                 looked += await self._promote(found[start : start + CHUNK], window, past)

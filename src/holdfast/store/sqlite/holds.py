@@ -9,23 +9,58 @@ import msgspec
 
 from holdfast.kernel.errors import CommitUnknown
 from holdfast.store.edge import checked
-from holdfast.store.ladder import share
+from holdfast.store.fairness import PLACES, Place, Tour, choose, is_crowd, some_of_each
+from holdfast.store.ladder import Waiting
 from holdfast.store.records import Claim
 from holdfast.store.sqlite import finishes, moves, settling
 from holdfast.store.sqlite.connection import Db
 from holdfast.store.sqlite.moves import WINDOW, Freed, end_queued, fill_window, look, pass_on
 from holdfast.store.sqlite.rows import WAITING
-from holdfast.store.sqlite.subject import Subject
+from holdfast.store.sqlite.subject import File, Subject
 from holdfast.store.states import Held
 
 
-def promote(db: Db, *, window: int, limit: int) -> int:
-    arrived = look(db, f"{WAITING} WHERE q.held = 'arrived' ORDER BY q.rank LIMIT :most", most=limit)
+def promote(db: Db, *, window: int, limit: int, tour: Tour) -> int:
+    oldest = look(db, f"{WAITING} WHERE q.held = 'arrived' ORDER BY q.rank LIMIT :most", most=limit)
+    fair = _some_of_each(db, tour, limit) if is_crowd([*oldest.values()], limit) else {}
     sql = f"{WAITING} WHERE q.held = 'time' AND q.run_at <= :now ORDER BY q.run_at, q.rank LIMIT :most"
     due = look(db, sql, most=limit)
-    waiting = share([*arrived.values()], [*due.values()], limit)
+    waiting = choose([*oldest.values()], [*fair.values()], [*due.values()], limit)
     moves.promote(db, waiting, window=window, behind=True)
     return len(waiting)
+
+
+def _some_of_each(db: Db, tour: Tour, limit: int) -> dict[str, Waiting]:
+    places = _places(db, tour.after)
+    tour.seen(places)
+    found: dict[str, Waiting] = {}
+    if each := some_of_each(limit, places):
+        for queue, tenant in places:
+            found |= look(db, _OF_PLACE, most=each, queue=queue, tenant=tenant)
+    return found
+
+
+def _places(db: Db, after: Place) -> list[Place]:
+    """One probe of the index or two for each, however many jobs it has."""
+    places: list[Place] = []
+    while len(places) < PLACES and (row := db.row(_NEXT_TENANT, *after) or db.row(_NEXT_QUEUE, after[0])):
+        after = (row[0], row[1])
+        places.append(after)
+    return places
+
+
+# Not as one comparison of pairs: of an index on an expression, SQLite would use the first column only.
+_NEXT_TENANT = """SELECT queue, coalesce(tenant, '') FROM holdfast_queued
+    WHERE held = 'arrived' AND queue = ? AND coalesce(tenant, '') > ? ORDER BY coalesce(tenant, '') LIMIT 1"""
+_NEXT_QUEUE = """SELECT queue, coalesce(tenant, '') FROM holdfast_queued
+    WHERE held = 'arrived' AND queue > ? ORDER BY queue, coalesce(tenant, '') LIMIT 1"""
+# None whose order has an earlier job that is not looked at: it would overtake that one.
+_OF_PLACE = f"""{WAITING} WHERE q.held = 'arrived' AND q.queue = :queue AND coalesce(q.tenant, '') = :tenant
+    AND (q.ordering_key IS NULL OR NOT EXISTS (
+        SELECT 1 FROM holdfast_queued AS e WHERE e.held = 'arrived' AND e.ordering_key = q.ordering_key
+            AND e.ordering_key IS NOT NULL AND e.rank < q.rank
+            AND (e.queue, coalesce(e.tenant, '')) <> (:queue, :tenant)))
+    ORDER BY q.rank LIMIT :most"""
 
 
 def unhold(
@@ -87,8 +122,13 @@ def repair(db: Db, *, limit: int) -> int:
 
 @checked
 class Holds(Subject):
+    def __init__(self, file: File) -> None:
+        super().__init__(file)
+        self._tour = Tour()
+
     async def promote(self, *, window: int = 100, limit: int = 500) -> int:
-        return await self._file.write(partial(promote, window=window, limit=limit), repeatable=True)
+        call = partial(promote, window=window, limit=limit, tour=self._tour)
+        return await self._file.write(call, repeatable=True)
 
     async def hold(self, claims: Sequence[Claim], reason: Held) -> list[bool]:
         call = partial(finishes.hold, claims=claims, reason=reason)

@@ -23,7 +23,7 @@ WAITING = (
     "SELECT j.id, j.queue, coalesce(q.run_at, 0) <= :now, j.ordering_key, "
     "EXISTS (SELECT 1 FROM holdfast_turn AS t WHERE t.key = j.ordering_key AND t.seq = j.seq), "
     "j.concurrency_key, j.concurrency_limit, "
-    "(SELECT s.slot FROM holdfast_slot AS s WHERE s.key = j.concurrency_key AND s.seq = j.seq), j.tenant, j.seq "
+    "(SELECT s.slot FROM holdfast_slot AS s WHERE s.key = j.concurrency_key AND s.seq = j.seq), j.tenant, j.seq, q.rank "
     "FROM holdfast_queued AS q CROSS JOIN holdfast_job AS j ON j.seq = q.seq"
 )
 # The fields of a JobRecord. What is over has only what a history needs.

@@ -314,10 +314,27 @@ class Jobs:
         due = self._where(lambda row: row.held is Held.TIME and self._due(row))
         due.sort(key=lambda row: (row.run_at or 0, row.rank))
         room = limit - min(len(due), limit // 2)  # neither kind keeps the other out
-        looked_at = [*arrived[:room], *due][:limit]
+        early = (
+            self._some_of_each(arrived, limit)[: room // 2]
+            if len(arrived[:limit]) > limit - limit // 2
+            else []
+        )
+        chosen = [*early, *(row for row in arrived if row not in early)][:room]
+        looked_at = [*sorted(chosen, key=lambda row: row.rank), *due][:limit]
         for row in looked_at:
             self._climb(row, window)
         return len(looked_at)
+
+    def _some_of_each(self, arrived: Sequence[Row], limit: int) -> list[Row]:
+        """In a crowd, the oldest of each queue and tenant; none whose order has an earlier job elsewhere."""
+        places: dict[tuple[str, str], list[Row]] = {}
+        for row in arrived:
+            places.setdefault(_place(row), [])
+            earlier = (other for other in arrived if other.rank < row.rank and other.job.ordered is not None)
+            if all(other.job.ordered != row.job.ordered or _place(other) == _place(row) for other in earlier):
+                places[_place(row)].append(row)
+        each = 0 if len(places) == 1 else max(limit // 2 // len(places), 1)
+        return sorted((row for rows in places.values() for row in rows[:each]), key=lambda row: row.rank)
 
     def unhold(self, reason: Held, *, queue: str | None, guard: str | None, limit: int) -> int:
         freed = self._where(
@@ -413,3 +430,7 @@ class Jobs:
 
     def _ready_of(self, queue: str, tenant: str | None) -> list[Row]:
         return self._where(lambda row: row.ready and (row.job.queue, row.job.tenant) == (queue, tenant))
+
+
+def _place(row: Row) -> tuple[str, str]:
+    return row.job.queue, row.job.tenant or ""

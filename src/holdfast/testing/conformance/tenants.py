@@ -76,6 +76,32 @@ class TenantsConformance(Conformance):
         first, second = await take(store, 10), await take(store, 10)
         assert small in ids(first + second), "the small tenant should not wait for 2,000 jobs"
 
+    async def test_one_promote_reaches_a_small_tenant_behind_a_crowd(self, store: Store) -> None:
+        await put_many(store, 200, tenant="large")
+        small, plain = (
+            await put(store, tenant="small"),
+            await put(store, concurrency="c", concurrency_limit=1),
+        )
+        elsewhere = await put(store, tenant="large", queue="mail")
+        await store.holds.promote(window=10, limit=20)
+        assert [await state_of(store, job_id) for job_id in (small, plain, elsewhere)] == [READY] * 3
+
+    async def test_each_of_very_many_tenants_has_its_turn_behind_a_crowd(self, store: Store) -> None:
+        await put_many(store, 900, tenant="large")
+        small = [await put(store, tenant=f"small{number}") for number in range(250)]
+        for _ in range(4):
+            await store.holds.promote(window=10, limit=200)
+        assert {await state_of(store, job_id) for job_id in small} == {READY}
+
+    async def test_a_job_that_is_taken_early_overtakes_none_of_its_order(self, store: Store) -> None:
+        await put_many(store, 20, tenant="large")
+        first = await put(store, tenant="large", ordered="o")
+        second = await put(store, tenant="small", ordered="o")
+        while await store.holds.promote(window=100, limit=4):
+            assert await state_of(store, second) != READY
+        assert await state_of(store, first) == READY
+        assert await state_of(store, second) == held(Held.ORDERING)
+
     async def test_tenants_take_turns(self, store: Store) -> None:
         large = await put_many(store, 100, tenant="large")
         small = await put_many(store, 10, tenant="small")
