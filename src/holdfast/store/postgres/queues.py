@@ -42,6 +42,7 @@ class Queues(Subject):
 
     async def resume(self, queue: str, *, by: str) -> None:
         await self._database.write(partial(resume, queue, by=by), repeatable=True)
+        self._home.hint((queue,))
 
     async def paused(self) -> list[Paused]:
         return await self._database.read(paused)

@@ -20,6 +20,7 @@ def pause(db: Db, queue: str, *, by: str) -> None:
 def resume(db: Db, queue: str, *, by: str) -> None:
     if db.run("DELETE FROM holdfast_queue WHERE name = ?", queue):
         audit.write(db, AuditEntry(actor=by, action="queue.resumed", subject=f"queue:{queue}"))
+        db.draw("rank")  # that is what other processes watch for news
 
 
 def paused(db: Db) -> list[Paused]:
@@ -35,6 +36,7 @@ class Queues(Subject):
 
     async def resume(self, queue: str, *, by: str) -> None:
         await self._file.write(partial(resume, queue=queue, by=by), repeatable=True)
+        self._file.hint((queue,))
 
     async def paused(self) -> list[Paused]:
         return await self._file.read(paused)

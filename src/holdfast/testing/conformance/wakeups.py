@@ -125,6 +125,15 @@ class WakeupsConformance(Conformance):
         await store.dead.replay([claim.job_id], actor="ada")
         assert await task is True
 
+    async def test_resuming_a_queue_wakes_who_waits_for_it_here_and_elsewhere(self, store: Store) -> None:
+        await store.queues.pause("mail", by="ada")
+        other = await self.second(store)
+        for each in (store, other):
+            await listen(each, "mail")
+        tasks = [await waiting(each, ["mail"]) for each in (store, other)]
+        await store.queues.resume("mail", by="ada")
+        assert await asyncio.gather(*tasks) == [True, True]
+
     async def test_claims_and_finishes_wake_nobody(self, store: Store) -> None:
         await put(store)
         await put(store)
