@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import asyncio
+
 import pytest
 from waiting import heard, until
 
 from holdfast import Backoff, Job
 from holdfast.jobs.deaths import Deaths
-from holdfast.kernel.errors import StoreUnavailable, TooManyWaiting
+from holdfast.kernel.errors import StoreUnavailable, TooManyWaiting, TransactionEnded, UsageError
 from holdfast.store.ports import Tx
 from holdfast.store.states import State
 
@@ -65,7 +67,18 @@ async def killed_three_times(hf, *handles):
         yield f"w{strike}"
 
 
-@pytest.mark.parametrize("failure", [ValueError("a bug"), TooManyWaiting("a refusal")])
+@pytest.mark.parametrize(
+    "failure",
+    [
+        ValueError("a bug"),
+        TooManyWaiting("a refusal"),
+        UsageError("a wrong call"),
+        TransactionEnded("it took too long"),
+        TimeoutError("somewhere else"),
+        asyncio.CancelledError("a task of its own"),
+    ],
+    ids=lambda failure: type(failure).__name__,
+)
 async def test_one_handlers_failure_is_not_the_others(hf, told, failure):
     @hf.task
     async def good() -> None: ...
@@ -89,3 +102,53 @@ async def test_one_handlers_failure_is_not_the_others(hf, told, failure):
         assert await handle.status() is State.DEAD
     assert sorted(await told()) == sorted([first.id, third.id])
     assert [note["job"] for note in failed] == [second.id]
+
+
+async def killer_and_innocent(hf):
+    """One that kills its workers for the last time, and one that was taken by the same worker."""
+
+    @hf.task(name="killer")
+    async def killer() -> None: ...
+
+    @hf.task(name="innocent")
+    async def innocent() -> None: ...
+
+    dying, last = await killer.enqueue(), ""
+    async for worker in killed_three_times(hf, dying):
+        last = worker
+        if (await dying.record()).strikes == 2:
+            break
+        await hf.store.claims.rescue_worker(worker)
+    bystander = await innocent.enqueue()
+    await hf.store.claims.claim({"default": 10}, lease=60, worker=last)
+    return dying, bystander, last
+
+
+async def test_a_handler_that_hangs_holds_nobody_up(hf, told, monkeypatch):
+    monkeypatch.setattr("holdfast.jobs.deaths._HANDLER_LIMIT", 0.05)
+
+    @hf.on_dead("killer")
+    async def hang(job: Job, tx: Tx) -> None:
+        await write(job, tx)
+        await asyncio.Event().wait()
+
+    dying, bystander, worker = await killer_and_innocent(hf)
+    with heard("on_dead.failed") as failed:
+        await Deaths(hf.store, hf.registry, hf.run_sync).rescue_worker(worker)
+    assert (await dying.status(), await bystander.status()) == (State.DEAD, State.QUEUED)
+    assert (await told(), [note["job"] for note in failed]) == ([], [dying.id])
+
+
+async def test_a_handlers_own_endless_trouble_holds_nobody_up(hf, told):
+    @hf.on_dead("killer")
+    async def elsewhere(job: Job, tx: Tx) -> None:
+        await write(job, tx)
+        raise StoreUnavailable("another store, which is gone for good")
+
+    dying, bystander, worker = await killer_and_innocent(hf)
+    deaths = Deaths(hf.store, hf.registry, hf.run_sync)
+    for _ in range(2):
+        with pytest.raises(StoreUnavailable):
+            await deaths.rescue_worker(worker)
+    await deaths.rescue_worker(worker)
+    assert (await dying.status(), await bystander.status(), await told()) == (State.DEAD, State.QUEUED, [])

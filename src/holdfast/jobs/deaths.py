@@ -2,29 +2,40 @@
 
 from __future__ import annotations
 
+import asyncio
+from collections import Counter
 from collections.abc import Awaitable, Callable
 from typing import Any
 
 from holdfast.jobs.job import Job
 from holdfast.jobs.registry import Registry
+from holdfast.kernel.clock import timeout
 from holdfast.kernel.errors import TROUBLE, TransactionEnded
+from holdfast.kernel.spawn import is_cancelled
 from holdfast.kernel.telemetry import note
 from holdfast.store.ports import Store, Tx
 from holdfast.store.records import Claim, JobRecord, Rescue
 from holdfast.store.states import State
 
-_PART = 100
+_PART = 100  # jobs of one transaction
+_HANDLER_LIMIT = 3.0  # seconds for one job's handlers: less than a SQLite transaction may take
+_TRIES = 3  # of one job, for what may be the store's fault
+_MAY_PASS = (*TROUBLE, TransactionEnded, TimeoutError)
 Rescuer = Callable[[Any], Awaitable[list[Rescue]]]
 
 
 class Deaths:
     def __init__(self, store: Store, registry: Registry, run_sync: Callable[..., Any]) -> None:
         self._store, self._registry, self._run_sync = store, registry, run_sync
+        self._part = _PART
+        self._tries = Counter[str]()  # by job: how often telling its handlers ended in what may pass
 
     async def rescue(self) -> bool:
         """Put back jobs whose lease has ended; returns whether there may be more."""
-        rescued = await self._together(lambda tx: self._store.claims.rescue(limit=_PART, tx=tx))
-        return len(rescued) >= _PART
+        rescued = await self._together(lambda tx: self._store.claims.rescue(limit=self._part, tx=tx))
+        more = len(rescued) >= self._part
+        self._part = min(_PART, self._part * 2)
+        return more
 
     async def rescue_worker(self, worker: str) -> list[Rescue]:
         """The same at once for a worker whose process is known to be dead."""
@@ -41,7 +52,7 @@ class Deaths:
 
     async def _with_handlers(self, rescue: Rescuer) -> list[Rescue]:
         """Jobs must come back, whatever handlers do: again without those that failed, which the others do not suffer for."""
-        failed, was_cut_off = set[str](), False
+        failed = set[str]()
         while True:
             telling: list[Rescue] = []
             try:
@@ -50,19 +61,37 @@ class Deaths:
                     for each in rescued:
                         if each.state is State.DEAD and each.job_id not in failed:
                             telling.append(each)
-                            await self._tell(each, tx)
-            except TROUBLE:
-                raise  # the next round tries again
+                            await self._tell_in_time(each, tx)
             except Exception as error:
                 if not telling:
+                    raise  # no handler's failure: the next round tries again
+                if self._is_final(telling[-1], error):
+                    failed.add(telling[-1].job_id)
+                elif isinstance(error, TROUBLE):
                     raise
-                if isinstance(error, TransactionEnded) and not was_cut_off:
-                    was_cut_off = True  # the handler took so long, or this process stood still: once more
-                    continue
-                failed.add(telling[-1].job_id)
-                note("on_dead.failed", job=telling[-1].job_id, task=telling[-1].task, error=repr(error))
             else:
+                self._tries.clear()
                 return rescued
+
+    def _is_final(self, dead: Rescue, error: Exception) -> bool:
+        """What may be the store's trouble, or a process that stood still, is tried again; not for ever: others wait."""
+        if isinstance(error, TransactionEnded | TimeoutError):
+            self._part = 1  # there may have been too many of them for one transaction
+        if isinstance(error, _MAY_PASS):
+            self._tries[dead.job_id] += 1
+            if self._tries[dead.job_id] < _TRIES:
+                return False
+        note("on_dead.failed", job=dead.job_id, task=dead.task, error=repr(error))
+        return True
+
+    async def _tell_in_time(self, dead: Rescue, tx: Tx) -> None:
+        try:
+            async with timeout(_HANDLER_LIMIT):
+                await self._tell(dead, tx)
+        except asyncio.CancelledError as error:
+            if is_cancelled():
+                raise
+            raise RuntimeError("an on_dead handler was cancelled from within") from error
 
     async def _tell(self, dead: Rescue, tx: Tx) -> None:
         for handler in self._registry.on_dead(dead.task):

@@ -28,6 +28,12 @@ def start(work: Coroutine[Any, Any, T], *, name: str) -> asyncio.Task[T]:
     return asyncio.get_running_loop().create_task(work, name=name)
 
 
+def is_cancelled() -> bool:
+    """Whether somebody has asked the task that runs this to stop: a CancelledError may also come from what it awaits."""
+    task = asyncio.current_task()
+    return task is not None and task.cancelling() > 0
+
+
 def start_beside(name: str, main: Callable[[], Coroutine[Any, Any, None]]) -> Beside:
     """Run a coroutine on an event loop of its own, in a thread of its own."""
     return current().start_beside(name, main)
