@@ -6,7 +6,7 @@ import asyncio
 from datetime import UTC, datetime, timedelta
 
 import pytest
-from waiting import until
+from waiting import heard, until
 
 from holdfast import Holdfast
 from holdfast.jobs.schedule import Cron, Interval
@@ -96,6 +96,53 @@ async def test_a_year_of_minutes_is_caught_up_at_once(shop, clock):
     await scheduler(shop).turn()
     assert asyncio.get_running_loop().time() - began < 1
     assert len(await nominals(shop, minutely)) == 2
+
+
+async def test_one_that_fails_does_not_starve_the_others(shop, clock, monkeypatch):
+    @shop.every(60)
+    async def bad() -> None: ...
+
+    @shop.every(60)
+    async def good(nominal: datetime) -> None: ...
+
+    mine = scheduler(shop)
+    await mine.turn()
+    clock.advance(61)
+    build = shop.enqueuer.build
+
+    def fail(task, *others):
+        if task.name == bad.name:
+            raise ValueError("no arguments today")
+        return build(task, *others)
+
+    monkeypatch.setattr(shop.enqueuer, "build", fail)
+    with heard("scheduler.failed") as failed:
+        assert await mine.turn() < 2
+    assert [note["schedule"] for note in failed] == [bad.name]
+    assert "no arguments today" in mine.trouble()
+    assert len(await nominals(shop, good)) == 1
+    monkeypatch.undo()
+    await mine.turn()
+    assert len(await nominals(shop, bad)) == 1  # made up for
+
+
+async def test_a_time_with_too_many_waiting_is_passed_over(shop, clock):
+    @shop.every(60, max_waiting=1, missed="all")
+    async def slow(nominal: datetime) -> None: ...
+
+    @shop.every(60)
+    async def other(nominal: datetime) -> None: ...
+
+    mine = scheduler(shop)
+    await mine.turn()
+    clock.advance(61)
+    await mine.turn()
+    clock.advance(60)
+    with heard("schedule.passed_over") as passed, heard("scheduler.failed") as failed:
+        await mine.turn()
+        await mine.turn()
+    assert ([note["schedule"] for note in passed], failed) == ([slow.name], [])
+    assert (len(await nominals(shop, slow)), len(await nominals(shop, other))) == (1, 2)
 
 
 async def test_many_schedulers_enqueue_one_job(url):

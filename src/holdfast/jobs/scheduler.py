@@ -11,6 +11,7 @@ from holdfast.jobs.options import NONE
 from holdfast.jobs.schedule import Schedule, Times
 from holdfast.kernel.clock import moment, sleep
 from holdfast.kernel.crashpoints import crashpoint
+from holdfast.kernel.errors import TROUBLE, TooManyWaiting
 from holdfast.kernel.randomness import jittered
 from holdfast.kernel.spawn import spawn
 from holdfast.kernel.telemetry import note
@@ -18,6 +19,7 @@ from holdfast.store.ports import Store
 
 MOST = 1_000  # missed times that `all` makes up for at a time; the newest of them
 ON_TIME = timedelta(seconds=60)  # later than this, a time has been missed
+_AGAIN = 1.0  # seconds, about, until what failed is tried again
 _LONGEST_SLEEP = 30.0  # the database's clock is asked again after this
 
 
@@ -50,28 +52,50 @@ class Scheduler:
         while True:
             try:
                 pause = await self.turn()
-                self._trouble = None
             except Exception as error:  # noqa: BLE001  the next time is tried all the same
-                self._trouble = f"scheduler: {error}"
-                note("scheduler.failed", error=repr(error))
-                pause = jittered(1.0)
-            await sleep(pause)
+                self._failed(error)
+                pause = _AGAIN
+            await sleep(pause if self._trouble is None else jittered(_AGAIN))
 
     async def turn(self) -> float:
         """Enqueue what is due; returns the seconds until the next time."""
+        self._trouble = None
         now = moment(await self._store.now())
-        for schedule in self._schedules.values():
+        pauses = [await self._serve(schedule, now) for schedule in self._schedules.values()]
+        return min(_LONGEST_SLEEP, max(0.0, min(pauses, default=_LONGEST_SLEEP)) + 0.001)
+
+    async def _serve(self, schedule: Schedule, now: datetime) -> float:
+        """One of them; returns the seconds until its next time. Its failure is not that of those declared after it."""
+        try:
             await self._catch_up(schedule, now)
-        nexts = [times[0] for each in self._schedules.values() if (times := each.next(now, 1))]
-        pause = min([(each - now).total_seconds() for each in nexts], default=_LONGEST_SLEEP)
-        return min(_LONGEST_SLEEP, max(0.0, pause) + 0.001)
+            nexts = schedule.next(now, 1)
+        except TROUBLE:
+            raise  # the store's, so of all
+        except Exception as error:  # noqa: BLE001  whatever its arguments or its times do
+            self._failed(error, schedule)
+            return _AGAIN
+        return (nexts[0] - now).total_seconds() if nexts else _LONGEST_SLEEP
+
+    def _failed(self, error: Exception, schedule: Schedule | None = None) -> None:
+        name = "all" if schedule is None else schedule.name
+        self._trouble = f"scheduler ({name}): {error}"
+        note("scheduler.failed", schedule=name, error=repr(error))
 
     async def _catch_up(self, schedule: Schedule, now: datetime) -> None:
         since = await self._since(schedule, now)
         if since >= now:
             return
         for nominal in _due(schedule, since, now):
-            await self._tick(schedule, nominal)
+            try:
+                await self._tick(schedule, nominal)
+            except TooManyWaiting as error:  # what max_waiting is for: this time is passed over, and no error
+                note(
+                    "schedule.passed_over",
+                    schedule=schedule.name,
+                    nominal=nominal.isoformat(),
+                    why=str(error),
+                )
+                break  # later ones would be refused as well
         self._seen[schedule.name] = now
 
     async def _since(self, schedule: Schedule, now: datetime) -> datetime:

@@ -92,7 +92,8 @@ _TOLD = {
     "on_dead.failed": "an on_dead handler failed: {error}",
     "hook.failed": "a hook failed: {hook}: {error}",
     "upkeep.failed": "upkeep failed ({duty}): {error}",
-    "scheduler.failed": "the scheduler failed: {error}",
+    "scheduler.failed": "the scheduler failed (schedule: {schedule}): {error}",
+    "schedule.passed_over": "schedule {schedule} was passed over at {nominal}: {why}",
     "wakeups.polling": "wake-ups do not arrive here; jobs are found by polling",
 }
 

@@ -45,7 +45,10 @@ async def tick(hf: Holdfast) -> None:
     """Enqueue what schedules say is due. The first call is when they begin, unless the store knows them."""
     if hf.store not in _schedulers:
         _schedulers[hf.store] = Scheduler(hf.store, hf.enqueuer, hf.registry.schedules)
-    await _schedulers[hf.store].turn()
+    scheduler = _schedulers[hf.store]
+    await scheduler.turn()
+    if (trouble := scheduler.trouble()) is not None:
+        raise AssertionError(trouble)
 
 
 async def promote(hf: Holdfast) -> None:
