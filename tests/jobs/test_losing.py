@@ -10,7 +10,7 @@ from waiting import until
 from holdfast.jobs.renewer import Renewer
 from holdfast.jobs.run import Run, Stop
 from holdfast.kernel.clock import monotonic
-from holdfast.kernel.errors import JobCancelled
+from holdfast.kernel.errors import JobCancelled, StoreUnavailable
 from holdfast.store.states import State
 
 
@@ -99,3 +99,76 @@ async def test_a_run_that_was_given_up_in_time_goes_back_uncharged(hf):
     record = await handle.record()
     assert (record.state, record.attempt, record.interruptions) == (State.QUEUED, 0, 0)
     await service.stop(grace=0)
+
+
+async def locked_run(hf, name):
+    """A run that holds a lock, as the executor leaves it to the renewer."""
+
+    @hf.task(name=name)
+    async def locked() -> None: ...
+
+    await locked.enqueue()
+    [claim] = await hf.store.claims.claim({"default": 1}, lease=30, worker="w")
+    run = Run(claim, None, monotonic() + 30)
+    run.lock = await hf.store.leases.acquire(name, owner=name, ttl=30)
+    run.lock_until = monotonic() + 30
+    return run
+
+
+async def test_many_locks_are_renewed_together(hf, monkeypatch):
+    runs = [await locked_run(hf, f"lock{n}") for n in range(10)]
+    all_at_once = asyncio.Barrier(len(runs))
+    renew = hf.store.leases.renew
+
+    async def slow(lease, *, ttl):
+        await asyncio.wait_for(all_at_once.wait(), 10)
+        return await renew(lease, ttl=ttl)
+
+    before = monotonic() + 29
+    for run in runs:
+        run.lock_until = before
+    monkeypatch.setattr(hf.store.leases, "renew", slow)
+    await Renewer(hf.store, {run.key: run for run in runs}, lease=30)._renew(hf.store)
+    assert all(run.lock_until > before for run in runs)
+
+
+async def test_one_lock_that_cannot_be_renewed_is_not_the_others(hf, monkeypatch):
+    bad, good = await locked_run(hf, "bad"), await locked_run(hf, "good")
+    bad.lock_until = good.lock_until = before = monotonic() + 29
+    renew = hf.store.leases.renew
+
+    async def fail(lease, *, ttl):
+        if lease.name == "bad":
+            raise StoreUnavailable("not now")
+        return await renew(lease, ttl=ttl)
+
+    monkeypatch.setattr(hf.store.leases, "renew", fail)
+    with pytest.raises(StoreUnavailable):
+        await Renewer(hf.store, {run.key: run for run in (bad, good)}, lease=30)._renew(hf.store)
+    assert good.lock_until > before == bad.lock_until
+
+
+async def test_a_run_is_stopped_before_its_lock_ends(hf):
+    late, fine = await locked_run(hf, "late"), await locked_run(hf, "fine")
+    late.lock_until = monotonic() + 7  # less than a quarter of the lease is left
+    renewer = Renewer(hf.store, {run.key: run for run in (late, fine)}, lease=30)
+    renewer._look()
+    await until(lambda: late.stop is Stop.LOCK_LOST)
+    assert fine.stop is None
+
+
+async def test_the_executor_says_when_a_lock_ends(hf):
+    started = asyncio.Event()
+
+    @hf.task(lock="one")
+    async def long() -> None:
+        started.set()
+        await asyncio.sleep(60)
+
+    began = monotonic()
+    await long.enqueue()
+    async with hf.worker(lease=60) as service:
+        await started.wait()
+        [run] = service.worker.runs.values()
+        assert began + 60 <= run.lock_until <= monotonic() + 60
+        await service.stop(grace=0)

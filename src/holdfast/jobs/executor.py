@@ -201,6 +201,7 @@ class Executor:
         assert task.declaration.lock is not None
         name = task.declaration.lock.render({**task.signature.defaults, **arguments})
         owner = f"{self._worker}/{run.claim.job_id}/{run.claim.token}"  # a batch of claims has one token
+        run.lock_until = monotonic() + self._lease
         run.lock = await self._store.leases.acquire(name, owner=owner, ttl=self._lease)
         return run.lock is not None
 

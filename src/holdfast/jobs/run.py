@@ -26,7 +26,7 @@ class Run:
     """A claim, its task when this program knows it, and what is going on with it."""
 
     __slots__ = (
-        "began", "begun", "claim", "hard_until", "job", "lock", "over", "reason", "stop", "task", "thread", "until", "work",
+        "began", "begun", "claim", "hard_until", "job", "lock", "lock_until", "over", "reason", "stop", "task", "thread", "until", "work",
     )  # fmt: skip
 
     def __init__(self, claim: Claim, task: Task[Any, Any] | None, until: float) -> None:
@@ -42,6 +42,7 @@ class Run:
         self.work: asyncio.Task[None] | None = None
         self.job: Job | None = None
         self.lock: Lease | None = None
+        self.lock_until = 0.0  # as `until`: never later than the lock's end
         self.thread: ThreadCall | None = None
         self.stop: Stop | None = None
         self.reason = ""  # of a cancellation
