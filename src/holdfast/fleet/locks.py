@@ -5,8 +5,8 @@ from __future__ import annotations
 import asyncio
 from types import TracebackType
 
-from holdfast.kernel.clock import monotonic, sleep
-from holdfast.kernel.errors import HoldfastError, LeaseLost, LockHeld
+from holdfast.kernel.clock import monotonic, sleep, timeout
+from holdfast.kernel.errors import HoldfastError, LockHeld, LockLost
 from holdfast.kernel.ids import new_id
 from holdfast.kernel.names import check_seconds
 from holdfast.kernel.randomness import jittered
@@ -15,13 +15,16 @@ from holdfast.kernel.telemetry import note
 from holdfast.store.ports import Store
 from holdfast.store.records import Lease
 
+_MARGIN = 1 / 4  # of the lease: who could not renew it is stopped this long before its end
+_GOODBYE = 5.0  # seconds for giving it back; it ends by itself
 _FIRST_LOOK, _LAST_LOOK = 0.02, 0.5  # seconds between tries, growing
 
 
 class Lock:
     """`async with hf.lock("report:2026-11", lease=30) as lease:` and `lease.token` fences what is written under it.
 
-    Waits at most `wait` seconds for the lock, then raises LockHeld. Leaving raises LeaseLost when it was lost meanwhile.
+    Waits at most `wait` seconds for the lock, then raises LockHeld. When the lock is lost meanwhile, or
+    its store falls silent until its end is near, the block is cancelled, and leaving it raises LockLost.
     """
 
     def __init__(self, store: Store, name: str, *, lease: float, wait: float) -> None:
@@ -32,6 +35,9 @@ class Lock:
         self._lease: Lease | None = None
         self._until = 0.0
         self._keeper: asyncio.Task[None] | None = None
+        self._holder: asyncio.Task[object] | None = None
+        self._has_cancelled = False
+        self._cancels_before = 0
 
     async def __aenter__(self) -> Lease:
         began = monotonic()
@@ -46,7 +52,9 @@ class Lock:
             await sleep(jittered(min(pause, max(0.0, give_up - monotonic()))))
             pause, began = min(pause * 1.5, _LAST_LOOK), monotonic()
         self._lease, self._until = held, began + self._ttl
-        self._keeper = spawn(self._keep(asyncio.current_task()), name=f"lock:{self._name}")
+        self._holder, self._has_cancelled = asyncio.current_task(), False
+        self._cancels_before = 0 if self._holder is None else self._holder.cancelling()
+        self._keeper = spawn(self._keep(), name=f"lock:{self._name}")
         return held
 
     async def __aexit__(
@@ -54,37 +62,58 @@ class Lock:
     ) -> None:
         assert self._keeper is not None
         self._keeper.cancel()
+        only_ours = self._take_back_cancel()
         held, self._lease = self._lease, None
         if held is not None and await self._release(held):
             return
-        if error is None or isinstance(error, asyncio.CancelledError):
-            raise LeaseLost(
-                f"The lock {self._name!r} was lost before the block's end: another may hold it now."
-            )
+        if error is None or (only_ours and isinstance(error, asyncio.CancelledError)):
+            raise LockLost(
+                f"The lock {self._name!r} was lost before the block's end: another may hold it now. "
+                "Do less under it, or give it a longer lease."
+            ) from error
+
+    def _take_back_cancel(self) -> bool:
+        """Whether we have cancelled the holder, and nobody else: a cancellation by others must reach who waits for it."""
+        if not self._has_cancelled or self._holder is None:
+            return False
+        return self._holder.uncancel() <= self._cancels_before
 
     async def _release(self, held: Lease) -> bool:
+        in_time = monotonic() < self._until
         try:
-            return await self._store.leases.release(held)
-        except HoldfastError as error:  # it ends by itself
+            async with timeout(_GOODBYE):
+                return await self._store.leases.release(held)
+        except (HoldfastError, TimeoutError) as error:  # it ends by itself
             note("lock.not_released", lock=self._name, error=repr(error))
-            return monotonic() < self._until
+            return in_time
 
-    async def _keep(self, holder: asyncio.Task[object] | None) -> None:
+    async def _keep(self) -> None:
         """Renew at a third of the lease; when that fails until its end is near, stop whoever works under it."""
+        pause = self._ttl / 3
         while self._lease is not None:
-            await sleep(self._ttl / 3)
+            await sleep(pause)
             began = monotonic()
             try:
-                renewed = await self._store.leases.renew(self._lease, ttl=self._ttl)
-            except HoldfastError as error:
+                renewed = await self._renew(self._lease, self._until - self._ttl * _MARGIN - began)
+            except (HoldfastError, TimeoutError) as error:
                 note("lock.not_renewed", lock=self._name, error=repr(error))
-                if monotonic() < self._until - self._ttl / 3:
+                pause = self._ttl / 30
+                if monotonic() + pause < self._until - self._ttl * _MARGIN:
                     continue
                 renewed = None
             if renewed is None:
-                self._lease = None
-                note("lock.lost", lock=self._name)
-                if holder is not None:
-                    holder.cancel()
+                self._lose()
                 return
-            self._until = began + self._ttl
+            self._until, pause = began + self._ttl, self._ttl / 3
+
+    async def _renew(self, lease: Lease, left: float) -> Lease | None:
+        """In time, for a store that does not answer is no reason to go on. A try is shorter: the next has a new connection."""
+        async with timeout(min(self._ttl / 3, max(0.0, left))):
+            return await self._store.leases.renew(lease, ttl=self._ttl)
+
+    def _lose(self) -> None:
+        self._lease = None
+        note("lock.lost", lock=self._name)
+        if self._holder is not None:
+            self._has_cancelled = True
+            self._holder.cancel()

@@ -8,6 +8,7 @@ HoldfastError
 ├── TooManyWaiting          the task's `max_waiting` is reached; nothing was stored
 ├── LeaseLost               the holder's token is no longer the newest: someone else may run this now
 ├── LockHeld                another holds the lock, and the wait for it is over
+├── LockLost                the lock of `hf.lock` ended or was stolen inside its block: another may hold it now
 ├── NoResult                a job has no result to give
 │   ├── JobDead             it failed for good
 │   ├── JobCancelled        it was cancelled, or expired
@@ -59,6 +60,10 @@ class LeaseLost(HoldfastError):
 
 class LockHeld(HoldfastError):
     """Another holds the lock, and the wait for it is over."""
+
+
+class LockLost(HoldfastError):
+    """The lock of `hf.lock` ended or was stolen inside its block: another may hold it now."""
 
 
 class NoResult(HoldfastError):
