@@ -39,12 +39,6 @@ def start_beside(name: str, main: Callable[[], Coroutine[Any, Any, None]]) -> Be
     return current().start_beside(name, main)
 
 
-def is_cancelled() -> bool:
-    """Whether someone asks the running task to stop: a CancelledError that its own code raises is none."""
-    task = asyncio.current_task()
-    return task is not None and task.cancelling() > 0
-
-
 def _tell_failure(task: asyncio.Task[Any]) -> None:
     if not task.cancelled() and (error := task.exception()) is not None:
         note("task.failed", task=task.get_name(), error=repr(error))
