@@ -7,7 +7,8 @@ import asyncio
 import pytest
 from waiting import heard, until
 
-from holdfast import Backoff, Holdfast, Job
+from holdfast import Backoff, Holdfast, Job, Middleware
+from holdfast.jobs.deaths import Deaths
 from holdfast.jobs.pace import Pace
 from holdfast.kernel.errors import JobMissing, StoreUnavailable, UsageError
 from holdfast.kernel.ids import new_id
@@ -105,8 +106,12 @@ async def test_on_dead_hears_of_a_job_that_killed_three_workers(hf):
     async def tell(job, tx):
         await tx.execute("INSERT INTO killers (job) VALUES ($1)", job.id)
 
-    from holdfast.jobs.deaths import Deaths
+    class Listener(Middleware):
+        def on_dead(self, job, error):
+            told.append((job.id, str(error)))
 
+    told = []
+    hf.use(Listener())
     deaths = Deaths(hf.store, hf.registry, hf.run_sync)
     handle = await killer.enqueue()
     await hf.store.claims.claim({"default": 1}, lease=60, worker="w0")
@@ -117,6 +122,9 @@ async def test_on_dead_hears_of_a_job_that_killed_three_workers(hf):
     assert await handle.status() == "dead"
     async with hf.transaction() as tx:
         assert await tx.fetch("SELECT job FROM killers") == [(handle.id,)]
+    [(job_id, why)] = told
+    assert job_id == handle.id
+    assert "died under it 3 times" in why
 
 
 async def test_a_big_tenant_does_not_hold_up_a_small_one(hf):

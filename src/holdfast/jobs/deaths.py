@@ -48,7 +48,15 @@ class Deaths:
             rescued = await self._with_handlers(rescue)
         for each in rescued:
             note("job.rescued", job=each.job_id, task=each.task, worker=each.worker, state=each.state)
+            if each.state is State.DEAD and self._registry.hooks.heard("on_dead"):
+                await self._tell_hooks(each)
         return rescued
+
+    async def _tell_hooks(self, dead: Rescue) -> None:
+        record = await self._store.jobs.get(dead.job_id)
+        if record is not None:
+            job = Job(as_claim(record), self._store, self._run_sync)
+            await self._registry.hooks.tell("on_dead", job, RuntimeError(record.reason))
 
     async def _with_handlers(self, rescue: Rescuer) -> list[Rescue]:
         """Jobs must come back, whatever handlers do: again without those that failed, which the others do not suffer for."""
