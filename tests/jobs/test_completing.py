@@ -1,0 +1,92 @@
+"""Rows and a job's success in one commit, or neither."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+from running import QUICK, result_of
+from waiting import heard, until
+
+from holdfast import Job
+
+
+async def test_a_fence_refuses_the_late_finish(hf):
+    """Someone else has the job meanwhile: this run's end changes nothing."""
+    started, go = asyncio.Event(), asyncio.Event()
+
+    @hf.task
+    async def slow() -> str:
+        started.set()
+        await go.wait()
+        return "late"
+
+    with heard("job.finish_refused") as refused:
+        async with hf.worker(name="zombie", lease=60):
+            handle = await slow.enqueue()
+            await started.wait()
+            await hf.store.claims.rescue_worker("zombie")
+            go.set()
+            await until(lambda: refused)
+    assert (await handle.record()).result is None
+
+
+async def test_rows_and_success_commit_together(hf):
+    async with hf.transaction() as tx:
+        await tx.execute("CREATE TABLE IF NOT EXISTS shipped (job TEXT)")
+        await tx.execute("DELETE FROM shipped")
+
+    @hf.task
+    async def ship(job: Job) -> str:
+        async with job.commit(result="sent") as tx:
+            await tx.execute("INSERT INTO shipped (job) VALUES ($1)", job.id)
+        raise RuntimeError("after the commit: it changes nothing")
+
+    with heard("job.failed_after_completion") as notes:
+        async with hf.worker():
+            assert await result_of(hf, ship) == "sent"
+    assert len(notes) == 1
+    async with hf.transaction() as tx:
+        assert len(await tx.fetch("SELECT job FROM shipped")) == 1
+
+
+async def test_who_has_lost_the_job_commits_nothing(hf):
+    async with hf.transaction() as tx:
+        await tx.execute("CREATE TABLE IF NOT EXISTS shipped (job TEXT)")
+        await tx.execute("DELETE FROM shipped")
+    runs = []
+
+    @hf.task
+    async def ship(job: Job) -> int:
+        runs.append(job.token)
+        if len(runs) == 1:
+            await hf.store.claims.rescue_worker("zombie")
+        async with job.commit(result=len(runs)) as tx:
+            await tx.execute("INSERT INTO shipped (job) VALUES ($1)", str(job.token))
+        return 0
+
+    with heard("job.lease_lost") as lost:
+        async with hf.worker(name="zombie", lease=60):
+            assert await result_of(hf, ship) == 2
+    assert len(lost) == 1
+    async with hf.transaction() as tx:
+        assert await tx.fetch("SELECT job FROM shipped") == [(str(runs[1]),)]
+
+
+async def test_a_completion_that_was_rolled_back_is_none(hf):
+    @hf.task(retry=QUICK)
+    async def ship(job: Job) -> int:
+        if job.attempt == 1:
+            with pytest.raises(ZeroDivisionError):
+                async with hf.transaction() as tx:
+                    await job.complete(tx=tx, result=1)
+                    raise ZeroDivisionError
+            return 0
+        async with hf.transaction() as tx:
+            await job.complete(tx=tx, result=2)
+        return 0
+
+    async with hf.worker():
+        handle = await ship.enqueue()
+        assert await handle.result(10) == 2
+    assert "was rolled back" in (await handle.record()).errors[0].error
