@@ -151,3 +151,28 @@ async def test_a_task_that_blocks_the_loop_longer_than_its_lease(fleet):
     assert len(fleet.marks("began")) == 1
     blocked = next(each for each in fleet.processes if each.pid == fleet.marks("began")[0]["pid"])
     assert "task bad.sleep has blocked the event loop" in blocked.log, worker.log
+
+
+async def test_asked_twice_while_a_task_blocks_the_loop(fleet):
+    """Row 14: a loop that stands still hears nothing, and the second signal ends the process all the same."""
+    fleet.program(BLOCKS)
+    worker = await fleet.started("--shutdown-timeout", "600")
+    await fleet.put("bad.sleep", seconds=60.0)
+    await fleet.marked("began")
+    worker.signal(signal.SIGTERM)
+    told = time.monotonic()
+    while time.monotonic() < told + 0.5:  # two that come at once are one
+        await asyncio.sleep(0.05)
+    worker.signal(signal.SIGTERM)
+    assert await worker.ended(seconds=3) == 130
+
+
+async def test_asked_once_while_a_task_blocks_the_loop(fleet):
+    """Row 13: the process leaves soon after its grace, although nothing of its drain could happen."""
+    fleet.program(BLOCKS)
+    worker = await fleet.started("--shutdown-timeout", "0.1")
+    await fleet.put("bad.sleep", seconds=60.0)
+    await fleet.marked("began")
+    worker.signal(signal.SIGTERM)
+    assert await worker.ended(seconds=15) == 70
+    assert "blocks the event loop" in worker.log

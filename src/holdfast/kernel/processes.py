@@ -1,4 +1,4 @@
-"""Child processes and signals: started, waited for and ended here."""
+"""Processes: children are started, waited for and ended here; and how this one ends."""
 
 from __future__ import annotations
 
@@ -7,12 +7,11 @@ import ctypes
 import os
 import signal
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 
 _PR_SET_PDEATHSIG = 1
-_ONE_MOMENT = 0.2  # seconds
 
 
 class Child:
@@ -73,32 +72,6 @@ def die_with_parent(parent: int) -> None:
         ctypes.CDLL(None, use_errno=True).prctl(_PR_SET_PDEATHSIG, int(signal.SIGTERM), 0, 0, 0)
         if os.getppid() != parent:
             os.kill(os.getpid(), signal.SIGTERM)
-
-
-def on_signals(call: Callable[[signal.Signals], None]) -> Callable[[], None]:
-    """Have SIGTERM and SIGINT call this on the running loop; call what is returned to end that.
-
-    Two within a moment are one: a wrapper passes on what the terminal has sent to all, and Linux tells of a parent's
-    death once for each of its threads.
-    """
-    loop = asyncio.get_running_loop()
-    numbers = (signal.SIGTERM, signal.SIGINT)
-    last = float("-inf")
-
-    def heard(number: signal.Signals) -> None:
-        nonlocal last
-        before, last = last, loop.time()
-        if last - before > _ONE_MOMENT:
-            call(number)
-
-    for number in numbers:
-        loop.add_signal_handler(number, heard, number)
-
-    def end() -> None:
-        for number in numbers:
-            loop.remove_signal_handler(number)
-
-    return end
 
 
 def exit_now(code: int) -> None:

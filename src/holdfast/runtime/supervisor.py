@@ -10,8 +10,9 @@ from collections.abc import Awaitable, Callable, Sequence
 from holdfast.kernel.clock import monotonic, sleep, timeout
 from holdfast.kernel.errors import HoldfastError
 from holdfast.kernel.ids import new_id
-from holdfast.kernel.processes import Child, on_signals, start_child
+from holdfast.kernel.processes import Child, start_child
 from holdfast.kernel.randomness import jittered
+from holdfast.kernel.signals import on_signals
 from holdfast.kernel.spawn import spawn
 from holdfast.runtime.worker_process import say
 

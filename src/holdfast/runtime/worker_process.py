@@ -12,12 +12,14 @@ from typing import Any
 import msgspec
 
 from holdfast.jobs.service import GRACE, LEASE, WorkerService
-from holdfast.kernel.processes import exit_now, on_signals
+from holdfast.kernel.processes import exit_now
+from holdfast.kernel.signals import on_signals
 from holdfast.kernel.telemetry import subscribe
 from holdfast.runtime.app import Holdfast
 
 EXIT_STUCK = 70  # a run could not be stopped: the process ended itself
 EXIT_SECOND_SIGNAL = 130
+_MARGIN = 5.0  # seconds beyond the grace: a loop that stands still then keeps the process from leaving
 
 
 class WorkerOptions(msgspec.Struct, frozen=True, kw_only=True):
@@ -32,7 +34,12 @@ class WorkerOptions(msgspec.Struct, frozen=True, kw_only=True):
 async def run_worker(hf: Holdfast, options: WorkerOptions) -> int:
     """Run until the end; returns the exit code. A second signal does not wait."""
     leaving = asyncio.Event()
-    forget = on_signals(lambda number: _on_signal(number, leaving))
+    forget = on_signals(
+        lambda number: _leave(number, leaving),
+        again=_leave_at_once,
+        patience=options.grace + _MARGIN,
+        stuck=lambda: _stuck("a task blocks the event loop, and the time to leave is over"),
+    )
     unsubscribe = subscribe(tell)
     try:
         async with hf:
@@ -53,12 +60,15 @@ async def run_worker(hf: Holdfast, options: WorkerOptions) -> int:
     return 0
 
 
-def _on_signal(number: signal.Signals, leaving: asyncio.Event) -> None:
-    if leaving.is_set():
-        say(f"{number.name} again: leaving at once. Leases will end by themselves.")
-        exit_now(EXIT_SECOND_SIGNAL)
+def _leave(number: signal.Signals, leaving: asyncio.Event) -> None:
     say(f"{number.name}: no further claims; running jobs may end. Once more leaves at once.")
     leaving.set()
+
+
+def _leave_at_once(number: signal.Signals) -> None:
+    """On the thread that hears signals: the loop may stand still."""
+    say(f"{number.name} again: leaving at once. Leases will end by themselves.")
+    exit_now(EXIT_SECOND_SIGNAL)
 
 
 def _watch(service: WorkerService, options: WorkerOptions, leaving: asyncio.Event) -> None:
@@ -71,7 +81,7 @@ def _watch(service: WorkerService, options: WorkerOptions, leaving: asyncio.Even
 
 
 def _stuck(why: str) -> None:
-    """On the renewer's thread: the loop may stand still."""
+    """On another thread: the loop may stand still."""
     say(f"Leaving at once: {why}")
     exit_now(EXIT_STUCK)
 
