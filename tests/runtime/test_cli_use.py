@@ -78,6 +78,16 @@ def test_a_database_that_is_not_there_is_three_and_not_made(line, tmp_path):
     assert "cannot be reached" in line.err
 
 
+@pytest.mark.parametrize("processes", [(), ("-p", "2")], ids=["alone", "supervised"])
+def test_a_worker_without_tables_leaves_with_three(empty_postgres_url, tmp_path, processes):
+    write_program(tmp_path)
+    environment = {"HOLDFAST_URL": empty_postgres_url}
+    answer = run_process("worker", "shop:hf", *processes, folder=tmp_path, environment=environment)
+    assert answer.returncode == 3
+    assert "holdfast migrate" in answer.stderr
+    assert "takes jobs" not in answer.stderr
+
+
 def test_missing_tables_are_three(line, empty_postgres_url):
     assert line("jobs", "list", "--url", empty_postgres_url) == 3
     assert "holdfast migrate" in line.err

@@ -16,6 +16,7 @@ from holdfast.jobs.scheduler import Scheduler
 from holdfast.jobs.upkeep import KEEP, Upkeep
 from holdfast.jobs.upkeep import TTL as UPKEEP_TTL
 from holdfast.jobs.worker import Worker, check_slots
+from holdfast.kernel.errors import TROUBLE
 from holdfast.kernel.ids import new_id
 from holdfast.kernel.names import check_name, check_seconds
 from holdfast.kernel.service import Periodic
@@ -59,6 +60,8 @@ class WorkerService:
         self.worker: Worker | None = None
 
     async def start(self) -> None:
+        """Raises SchemaError when the tables do not fit: no waiting would help."""
+        await check_tables(self._store)
         async with AsyncExitStack() as stack:
             await self._start(stack)
             self._stack = stack.pop_all()
@@ -122,3 +125,11 @@ class WorkerService:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         await self.stop()
+
+
+async def check_tables(store: Store) -> None:
+    """Raise SchemaError now and not, again and again, from every part of a worker. A store in trouble may recover."""
+    try:
+        await store.queues.paused()
+    except TROUBLE as error:
+        note("worker.trouble", error=repr(error))

@@ -9,7 +9,7 @@ import sys
 from typing import Any
 
 from holdfast.jobs.deaths import Deaths
-from holdfast.jobs.service import GRACE, LEASE
+from holdfast.jobs.service import GRACE, LEASE, check_tables
 from holdfast.kernel.errors import UsageError
 from holdfast.kernel.names import check_int
 from holdfast.kernel.processes import die_with_parent
@@ -78,6 +78,7 @@ def run(options: argparse.Namespace) -> int:
 async def _supervise(hf: Holdfast, options: argparse.Namespace, chosen: WorkerOptions) -> int:
     count = check_int("processes", options.processes, 1, 1_000)
     async with hf:
+        await check_tables(hf.store)  # or children would be started for ever
         deaths = Deaths(hf.store, hf.registry, hf.run_sync)
         supervisor = Supervisor(
             lambda name: _child(options, name),
