@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import threading
+from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime, timedelta
 
 import pytest
 from waiting import until
 
 from holdfast.kernel.context import within
-from holdfast.kernel.errors import JobMissing, TooManyWaiting, UsageError
+from holdfast.kernel.errors import HoldfastError, JobMissing, TooManyWaiting, UsageError
 from holdfast.store.states import Held, State
 
 
@@ -155,6 +156,45 @@ def test_sync_code_without_any_loop(url):
             hf.blocking.result(handle, timeout=0.01)
     finally:
         hf.blocking.close()
+    assert not any(thread.name == "holdfast-blocking" for thread in threading.enumerate())
+
+
+def test_many_threads_may_be_the_first_and_a_loop_takes_over(url):
+    from holdfast import Holdfast
+
+    hf = Holdfast(url)
+    together = threading.Barrier(20)
+
+    @hf.task
+    async def greet(name: str) -> None: ...
+
+    def first(name):
+        together.wait()
+        return greet.enqueue_sync(name).id
+
+    with ThreadPoolExecutor(20) as pool:
+        made = set(pool.map(first, map(str, range(20))))
+    assert [thread.name for thread in threading.enumerate()].count("holdfast-blocking") == 1
+
+    async def later():
+        async with hf:
+            return sum(count.number for count in await hf.queues.count())
+
+    assert asyncio.run(later()) == len(made) == 20
+    assert not any(thread.name == "holdfast-blocking" for thread in threading.enumerate())
+
+
+def test_a_store_that_cannot_be_opened_leaves_no_thread(tmp_path):
+    from holdfast import Holdfast
+
+    hf = Holdfast(f"sqlite:///{tmp_path / 'missing' / 'x.db'}")
+
+    @hf.task
+    async def greet(name: str) -> None: ...
+
+    for _ in range(2):
+        with pytest.raises(HoldfastError):
+            greet.enqueue_sync("ada")
     assert not any(thread.name == "holdfast-blocking" for thread in threading.enumerate())
 
 

@@ -7,7 +7,7 @@ from collections.abc import Callable, Coroutine
 from typing import Any, TypeVar
 
 from holdfast.kernel.errors import UsageError
-from holdfast.kernel.loops import LoopThread, call_from_thread
+from holdfast.kernel.loops import LoopThread, call_from_thread, call_in_thread, new_lock, submit
 from holdfast.store.ports import Store
 
 T = TypeVar("T")
@@ -20,11 +20,14 @@ class Portal:
         self._store = store
         self.home: asyncio.AbstractEventLoop | None = None  # the loop on which the store was opened
         self._own: LoopThread | None = None
+        self._lock = new_lock()  # who opens, submits or closes: many threads may be the first
 
     def run(self, work: Callable[[], Coroutine[Any, Any, T]]) -> T:
         """Run it and wait for its end. An error where a loop is running: that one would stand still."""
         _refuse_loop()
-        return call_from_thread(self._loop(), work())
+        with self._lock:
+            ending = submit(self._loop(), work())
+        return ending.result()
 
     def run_here(self, work: Callable[[], Coroutine[Any, Any, T]]) -> T:
         """With a caller's sync connection, which belongs to this thread: nothing in it may wait for a loop."""
@@ -50,17 +53,33 @@ class Portal:
         if self.home is not None and self.home.is_running():
             return self.home
         if self._own is None:
-            own = LoopThread("holdfast-blocking")
-            call_from_thread(own.loop, self._store.open())
-            self._own = own
+            self._own = self._opened()
         return self._own.loop
+
+    def _opened(self) -> LoopThread:
+        own = LoopThread("holdfast-blocking")
+        try:
+            call_from_thread(own.loop, self._store.open())
+        except BaseException:
+            own.stop()
+            raise
+        return own
+
+    async def take_over(self) -> None:
+        """This loop opens the store next. What sync code has opened is closed first: a store is open on one loop."""
+        if self._own is not None:
+            await call_in_thread(self.close)
+        self.home = asyncio.get_running_loop()
 
     def close(self) -> None:
         """Close the store when it was opened here."""
-        if self._own is not None:
-            own, self._own = self._own, None
-            call_from_thread(own.loop, self._store.close())
-            own.stop()
+        with self._lock:
+            if self._own is not None:
+                own, self._own = self._own, None
+                try:
+                    call_from_thread(own.loop, self._store.close())
+                finally:
+                    own.stop()
 
 
 def _refuse_loop() -> None:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import threading
-from collections.abc import Coroutine
+from collections.abc import Callable, Coroutine
+from concurrent.futures import Future
 from typing import Any, TypeVar
 
 T = TypeVar("T")
@@ -23,6 +24,7 @@ class LoopThread:
         try:
             self.loop.run_forever()
         finally:
+            self.loop.run_until_complete(_end_others())  # else whoever waits for one would wait for ever
             self.loop.run_until_complete(self.loop.shutdown_asyncgens())
             self.loop.close()
 
@@ -33,6 +35,29 @@ class LoopThread:
         self._thread.join()
 
 
+async def _end_others() -> None:
+    await asyncio.sleep(0)  # what was submitted last begins
+    others = asyncio.all_tasks() - {asyncio.current_task()}
+    for task in others:
+        task.cancel()
+    await asyncio.gather(*others, return_exceptions=True)
+
+
+def new_lock() -> threading.Lock:
+    """For what several threads must not do at once."""
+    return threading.Lock()
+
+
+def submit(loop: asyncio.AbstractEventLoop, work: Coroutine[Any, Any, T]) -> Future[T]:
+    """Begin a coroutine on a loop of another thread."""
+    return asyncio.run_coroutine_threadsafe(work, loop)
+
+
 def call_from_thread(loop: asyncio.AbstractEventLoop, work: Coroutine[Any, Any, T]) -> T:
     """Run a coroutine on a loop of another thread, and wait for its end."""
-    return asyncio.run_coroutine_threadsafe(work, loop).result()
+    return submit(loop, work).result()
+
+
+async def call_in_thread(call: Callable[[], T]) -> T:
+    """Call what blocks, while this loop goes on."""
+    return await asyncio.to_thread(call)

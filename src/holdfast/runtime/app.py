@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Callable, Coroutine, Mapping
 from contextlib import AbstractAsyncContextManager
 from types import TracebackType
@@ -73,8 +72,13 @@ class Holdfast:
     async def __aenter__(self) -> Self:
         if self._entered:
             raise UsageError("This Holdfast is open already. Enter it once; tasks and requests share it.")
-        await self.store.open()
-        self._entered, self._portal.home = True, asyncio.get_running_loop()
+        await self._portal.take_over()
+        try:
+            await self.store.open()
+        except BaseException:
+            self._portal.home = None
+            raise
+        self._entered = True
         return self
 
     async def __aexit__(
