@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import ctypes
 import os
+import subprocess
 import time
+from pathlib import Path
 
 from holdfast import Backoff, Cancel, Holdfast, Reject, Retry, Secret, Snooze
 
@@ -23,6 +25,9 @@ async def gently(n: int) -> int:
     return n + 1
 
 
+class Base(BaseException): ...
+
+
 @hf.task(process=True, retry=ONCE)
 def crash(how: str, password: Secret[str] = "") -> None:
     match how:
@@ -34,6 +39,8 @@ def crash(how: str, password: Secret[str] = "") -> None:
             raise ValueError(f"bad {password}")
         case "sysexit":
             raise SystemExit(4)
+        case "base":
+            raise Base(password)
 
 
 @hf.task(process=True, timeout=1.0, retry=ONCE)
@@ -51,3 +58,32 @@ def control(how: str) -> None:
         "reject": Reject("no"),
         "never": KeyError("k"),
     }[how]
+
+
+@hf.task(process=True, timeout=2.0, retry=ONCE)
+def have_children(folder: str) -> None:
+    """It waits for one that it has started; both must end with it."""
+    child = subprocess.Popen(["sleep", "1000"])
+    (Path(folder) / "pid").write_text(str(child.pid))
+    child.wait()
+
+
+@hf.task(process=True, retry=ONCE)
+def leave_a_fork() -> int:
+    pid = os.fork()
+    if pid == 0:
+        time.sleep(1000)
+        os._exit(0)
+    return pid
+
+
+@hf.task(process=True, retry=Backoff(attempts=3, first=0))
+def unfit(how: str) -> int:
+    return "x" * 3_000_000 if how == "big" else "text"  # type: ignore[return-value]
+
+
+def plain(n: int) -> int:
+    return n * 2
+
+
+renamed = hf.task(process=True, retry=ONCE)(plain)

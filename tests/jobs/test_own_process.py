@@ -40,6 +40,7 @@ async def test_results_come_back(shop):
         ("exit", "ended with exit code 9"),
         ("raise", r"ValueError: bad \*\*\*"),
         ("sysexit", "SystemExit: 4"),
+        ("base", r"Base: \*\*\*"),
     ],
 )
 async def test_whatever_happens_there_only_the_job_is_dead(shop, how, words):
@@ -75,6 +76,49 @@ async def test_control_exceptions_cross_over(shop):
             return record.held is Held.TIME and record.attempt == 0
 
         await until(snoozed)
+
+
+async def test_what_it_has_started_ends_with_it(shop, tmp_path):
+    async with shop.hf.worker():
+        with pytest.raises(JobDead, match="took longer than its timeout"):
+            await (await shop.have_children.enqueue(str(tmp_path))).result(20)
+    pid = int((tmp_path / "pid").read_text())
+    await until(lambda: is_over(pid))
+
+
+async def test_a_fork_that_it_leaves_keeps_nobody_waiting(shop):
+    async with shop.hf.worker():
+        pid = await (await shop.leave_a_fork.enqueue()).result(20)
+    await until(lambda: is_over(pid))
+
+
+@pytest.mark.parametrize("how", ["big", "wrong"])
+async def test_a_result_that_cannot_be_kept_is_not_tried_again(shop, how):
+    async with shop.hf.worker():
+        handle = await shop.unfit.enqueue(how)
+        with pytest.raises(JobDead, match="its result cannot be kept"):
+            await handle.result(20)
+        assert (await handle.record()).attempt == 1
+
+
+async def test_its_function_may_stand_there_undecorated(shop):
+    async with shop.hf.worker():
+        assert await (await shop.renamed.enqueue(4)).result(20) == 8
+
+
+async def test_a_task_that_is_declared_elsewhere_is_told_so(shop):
+    task = shop.hf.task(process=True, name="elsewhere")(is_over)
+    async with shop.hf.worker():
+        with pytest.raises(JobDead, match="found no task 'elsewhere'"):
+            await (await task.enqueue(1)).result(20)
+
+
+async def is_over(pid: int) -> bool:
+    """Gone, or a zombie that nobody has asked after."""
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] == "Z"
+    except OSError:
+        return True
 
 
 def test_what_cannot_move_there_is_refused(tmp_path):

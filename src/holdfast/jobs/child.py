@@ -25,11 +25,11 @@ class ChildDied(Exception):
 
 
 async def run_in_child(task: Task[Any, Any], args: str) -> str | None:
-    """The task's result as JSON text. When this is cancelled, the process is killed."""
+    """The task's result as JSON text. When this is cancelled, the process is killed, and what it has started."""
     path = [part for part in sys.path if part]
-    request = Request(path=path, module=module_of(task.function), name=task.function.__name__, args=args)
+    request = Request(path=path, module=module_of(task.function), task=task.name, args=args)
     code, said = await talk_to_child(_COMMAND, msgspec.json.encode(request))
-    if code != 0 or not said:
+    if not said.endswith(b"\n"):
         raise ChildDied(
             f"its process ended with {'signal' if code < 0 else 'exit code'} {abs(code)} and no answer"
         )

@@ -6,6 +6,7 @@ import asyncio
 import importlib
 import os
 import sys
+from types import ModuleType
 from typing import Any
 
 import msgspec
@@ -13,21 +14,22 @@ import msgspec
 from holdfast.jobs.control import Cancel, Reject, Retry, Snooze
 from holdfast.jobs.failures import describe
 from holdfast.jobs.frames import Answer, Request
+from holdfast.jobs.registry import Registry
 from holdfast.jobs.task import Task
-from holdfast.kernel.codec import encode
+from holdfast.kernel.codec import decode_stored, encode
+from holdfast.kernel.errors import PayloadError, UsageError
 from holdfast.kernel.masking import secret_values
 from holdfast.kernel.outcomes import RESULT_LIMIT
-from holdfast.kernel.processes import die_with_parent
+from holdfast.kernel.processes import die_with_parent, own_answers
 
 
 def main() -> int:
     die_with_parent(os.getppid())
-    answers = os.dup(1)
-    os.dup2(2, 1)  # what the task prints goes where errors go: the answers have this pipe for themselves
+    answers = own_answers()
     request = msgspec.json.decode(sys.stdin.buffer.read(), type=Request)
     answer = _answer(request)
-    with open(answers, "wb") as pipe:  # noqa: PTH123  it is a number, not a path
-        pipe.write(msgspec.json.encode(answer))
+    with open(answers, "wb", closefd=False) as pipe:
+        pipe.write(msgspec.json.encode(answer) + b"\n")
     return 0
 
 
@@ -35,10 +37,8 @@ def _answer(request: Request) -> Answer:
     task: Task[Any, Any] | None = None
     try:
         sys.path[:] = request.path
-        task = getattr(importlib.import_module(request.module), request.name)
-        assert isinstance(task, Task)
+        task = find_task(importlib.import_module(request.module), request.task)
         result = _called(task, request.args)
-        text = None if result is None else encode(result, limit=RESULT_LIMIT, where="result")
     except Retry as retry:
         return Answer(kind="retry", after=retry.outcome.after, text=str(retry))
     except Snooze as snooze:
@@ -47,9 +47,44 @@ def _answer(request: Request) -> Answer:
         return Answer(kind="cancel", text=str(cancel))
     except Reject as reject:
         return Answer(kind="reject", text=str(reject))
-    except (Exception, SystemExit) as error:  # noqa: BLE001  whatever it is, the worker is told
+    except BaseException as error:  # noqa: BLE001  whatever it is, the worker is told; stderr might show a secret
         never = task is not None and isinstance(error, task.declaration.retry.never)
         return Answer(kind="never" if never else "failed", text=describe(error, secret_values(request.args)))
+    return _done(task, result)
+
+
+def find_task(module: ModuleType, name: str) -> Task[Any, Any]:
+    """The task that is declared there. Its function may have another name there, or stand there undecorated."""
+    for value in [*vars(module).values()]:
+        if isinstance(value, Task) and value.name == name:
+            return value
+        registry = value if isinstance(value, Registry) else _attribute(value, "registry")
+        if isinstance(registry, Registry) and (found := registry.get(name)) is not None:
+            return found
+    raise Reject(
+        f"Its own process imported {module.__name__!r} and found no task {name!r} there. "
+        "With process=True, declare a task in the module of its function, whenever that is imported."
+    )
+
+
+def _attribute(value: object, name: str) -> object:
+    """Of an object as it is: a module may hold some that compute their attributes, and fail."""
+    try:
+        found: object = object.__getattribute__(value, "__dict__").get(name)
+    except (AttributeError, TypeError):
+        return None
+    return found
+
+
+def _done(task: Task[Any, Any], result: Any) -> Answer:
+    """A result that cannot be kept is no better the next time."""
+    if result is None:
+        return Answer(kind="done")
+    try:
+        text = encode(result, limit=RESULT_LIMIT, where="result")
+        decode_stored(text, task.signature.returns)
+    except (PayloadError, UsageError) as error:
+        return Answer(kind="reject", text=f"The task ran to its end, but its result cannot be kept: {error}")
     return Answer(kind="done", result=text)
 
 

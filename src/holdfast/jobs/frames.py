@@ -8,11 +8,11 @@ import msgspec
 
 
 class Request(msgspec.Struct, frozen=True, kw_only=True):
-    """Which function to call, and with what."""
+    """Which task to run, and with what."""
 
     path: list[str]  # where modules are imported from
     module: str
-    name: str
+    task: str  # the name by which it is declared
     args: str  # as they are stored
 
 

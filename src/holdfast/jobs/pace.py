@@ -2,6 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import Any
+
+from holdfast.kernel.names import check_int, check_name
+
 _SOON = 0.1  # seconds within which a job that was taken ahead should start
 _MOST = 500  # jobs taken ahead of their slots, at most
 _WEIGHT = 0.05  # of the newest run in the average
@@ -33,3 +38,11 @@ class Pace:
 
     def wants(self, held: int) -> int:
         return min(_MOST, self._slots + self.ahead - held)
+
+
+def check_slots(queues: Mapping[str, Any]) -> dict[str, int]:
+    """Slots for each queue, at least one."""
+    return {
+        check_name("queue", queue): check_int(f"slots of {queue!r}", slots, 1, 100_000)
+        for queue, slots in queues.items()
+    }

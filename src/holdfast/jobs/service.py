@@ -10,12 +10,13 @@ from typing import Any, Self
 from holdfast.jobs.deaths import Deaths
 from holdfast.jobs.enqueue import Enqueuer
 from holdfast.jobs.executor import Executor
+from holdfast.jobs.pace import check_slots
 from holdfast.jobs.registry import Registry
 from holdfast.jobs.renewer import Renewer
 from holdfast.jobs.scheduler import Scheduler
 from holdfast.jobs.upkeep import KEEP, Upkeep
 from holdfast.jobs.upkeep import TTL as UPKEEP_TTL
-from holdfast.jobs.worker import Worker, check_slots
+from holdfast.jobs.worker import Worker
 from holdfast.kernel.errors import TROUBLE
 from holdfast.kernel.ids import new_id
 from holdfast.kernel.names import check_name, check_seconds

@@ -6,7 +6,6 @@ import asyncio
 from collections import Counter, deque
 from collections.abc import Awaitable, Callable, Mapping
 from contextlib import suppress
-from typing import Any
 
 from holdfast.jobs.executor import Ending, Executor, Released, Settled, Unknown
 from holdfast.jobs.pace import Pace
@@ -15,7 +14,6 @@ from holdfast.jobs.run import Run, Stop
 from holdfast.kernel.clock import monotonic, sleep, timeout
 from holdfast.kernel.crashpoints import crashpoint
 from holdfast.kernel.errors import HoldfastError
-from holdfast.kernel.names import check_int, check_name
 from holdfast.kernel.randomness import jittered, random
 from holdfast.kernel.spawn import spawn, start
 from holdfast.kernel.telemetry import note
@@ -396,11 +394,3 @@ class Worker:
 def _bring_more(claims: list[Claim]) -> bool:
     """A tenant has a window of ready jobs, and the claim that empties it fills it again."""
     return any(claim.tenant is not None for claim in claims)
-
-
-def check_slots(queues: Mapping[str, Any]) -> dict[str, int]:
-    """Slots for each queue, at least one."""
-    return {
-        check_name("queue", queue): check_int(f"slots of {queue!r}", slots, 1, 100_000)
-        for queue, slots in queues.items()
-    }

@@ -11,7 +11,11 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 
+from holdfast.kernel.clock import timeout
+
 _PR_SET_PDEATHSIG = 1
+_LONGEST_LINE = 16 * 2**20  # bytes of an answer
+_LEAVING = 5.0  # seconds between a child's answer and its end
 
 
 class Child:
@@ -48,19 +52,49 @@ async def start_child(
 
 
 async def talk_to_child(command: Sequence[str], said: bytes) -> tuple[int, bytes]:
-    """Start a program, say one thing, and hear its answer: its exit code and what it wrote. Killed when this is cancelled."""
+    """Start a program, say one thing, and hear one line: its exit code, and what it wrote.
+
+    At the end, and when this is cancelled, it is killed with all that it has started.
+    """
     process = await asyncio.create_subprocess_exec(
-        *command, stdin=asyncio.subprocess.PIPE, stdout=asyncio.subprocess.PIPE, start_new_session=True
+        *command,
+        stdin=asyncio.subprocess.PIPE,
+        stdout=asyncio.subprocess.PIPE,
+        start_new_session=True,
+        limit=_LONGEST_LINE,
     )
     try:
-        answer, _ = await process.communicate(said)
+        line = await _ask(process, said)
+        with suppress(TimeoutError):
+            async with timeout(_LEAVING):
+                await process.wait()
     finally:
-        if process.returncode is None:
-            with suppress(ProcessLookupError):
-                process.kill()
-            await process.wait()
+        with suppress(ProcessLookupError, PermissionError):  # macOS: all of the group have ended
+            os.killpg(process.pid, signal.SIGKILL)
+        await process.wait()
     assert process.returncode is not None
-    return process.returncode, answer
+    return process.returncode, line
+
+
+async def _ask(process: asyncio.subprocess.Process, said: bytes) -> bytes:
+    assert process.stdin is not None
+    assert process.stdout is not None
+    process.stdin.write(said)
+    with suppress(BrokenPipeError, ConnectionResetError):  # it ended before it listened
+        await process.stdin.drain()
+    process.stdin.close()
+    return await process.stdout.readline()
+
+
+def own_answers() -> int:
+    """For the child: the pipe on which its line is awaited. What is printed goes where errors go.
+
+    Processes that this one forks do not have it: whoever reads must see its end when this one ends.
+    """
+    answers = os.dup(1)
+    os.dup2(2, 1)
+    os.register_at_fork(after_in_child=lambda: os.close(answers))
+    return answers
 
 
 def die_with_parent(parent: int) -> None:
