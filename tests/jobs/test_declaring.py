@@ -167,6 +167,41 @@ def test_a_module_has_one_name_whether_it_is_run_or_imported(tmp_path):
         assert done.stdout.split() == ["shop.ship", "shop.ship"], done.stderr
 
 
+TASKS = """
+import asyncio
+from holdfast import Backoff, Holdfast
+hf = Holdfast("sqlite:///shop.db")
+@hf.task(process=True, retry=Backoff(attempts=1))
+def greet(name: str) -> str:
+    return name.upper()
+async def main():
+    async with hf, hf.worker():
+        print(greet.name, await (await greet.enqueue("ada")).result(20))
+if __name__ == "__main__":
+    asyncio.run(main())
+"""
+
+
+@pytest.mark.parametrize(
+    ("file", "ways", "name"),
+    [
+        ("tasks.py", (["shop/tasks.py"], ["-m", "shop.tasks"]), "shop.tasks.greet"),
+        ("__main__.py", (["shop/__main__.py"], ["-m", "shop"]), "shop.greet"),
+    ],
+)
+def test_a_module_in_a_package_has_one_name_and_is_found_by_a_process(tmp_path, file, ways, name):
+    (tmp_path / "shop").mkdir()
+    (tmp_path / "shop" / "__init__.py").touch()
+    (tmp_path / "shop" / file).write_text(TASKS)
+    module = f"shop.{file.removesuffix('.py')}"
+    asked = ["-c", f"import importlib; print(importlib.import_module({module!r}).greet.name, 'ADA')"]
+    for command in (*ways, asked):
+        done = subprocess.run(
+            [sys.executable, *command], cwd=tmp_path, capture_output=True, text=True, check=False
+        )
+        assert done.stdout.split() == [name, "ADA"], done.stderr
+
+
 def test_a_scheduled_task_needs_no_arguments(app):
     with pytest.raises(UsageError, match="has no value for user_id"):
         app.cron("* * * * *")(plain)

@@ -8,7 +8,7 @@ from typing import Any, NoReturn
 import msgspec
 
 from holdfast.jobs.control import Cancel, Reject, Retry, Snooze
-from holdfast.jobs.declaration import module_of
+from holdfast.jobs.declaration import import_of
 from holdfast.jobs.frames import Answer, Request
 from holdfast.jobs.task import Task
 from holdfast.kernel.processes import talk_to_child
@@ -26,8 +26,9 @@ class ChildDied(Exception):
 
 async def run_in_child(task: Task[Any, Any], args: str) -> str | None:
     """The task's result as JSON text. When this is cancelled, the process is killed, and what it has started."""
-    path = [part for part in sys.path if part]
-    request = Request(path=path, module=module_of(task.function), task=task.name, args=args)
+    module, folder = import_of(task.function)
+    path = [part for part in (*sys.path, folder) if part]
+    request = Request(path=path, module=module, task=task.name, args=args)
     code, said = await talk_to_child(_COMMAND, msgspec.json.encode(request))
     if not said.endswith(b"\n"):
         raise ChildDied(

@@ -87,18 +87,31 @@ def name_of(function: Callable[..., Any]) -> str:
 
 
 def module_of(function: Callable[..., Any]) -> str:
-    """The name by which its module can be imported."""
+    """The name of its module: one, whether that is imported, run as a script, or run by `python -m` of its package."""
+    return import_of(function)[0].removesuffix(".__main__")
+
+
+def import_of(function: Callable[..., Any]) -> tuple[str, str | None]:
+    """The name by which its module can be imported, and the folder that the search path may lack for it."""
     module = function.__module__
-    return (_main_module() or module) if module == "__main__" else module
+    return _main_module() if module == "__main__" else (module, None)
 
 
-def _main_module() -> str | None:
+def _main_module() -> tuple[str, str | None]:
     main = sys.modules["__main__"]
-    spec = getattr(main, "__spec__", None)
-    if spec is not None:  # python -m shop.tasks, and python -m shop
-        return str(spec.name).removesuffix(".__main__")
-    file = getattr(main, "__file__", None)
-    return Path(file).stem if file else None
+    spec, file = getattr(main, "__spec__", None), getattr(main, "__file__", None)
+    if spec is not None and spec.name != "__main__":  # python -m shop.tasks, and python -m shop
+        return str(spec.name), None
+    return _script(Path(file).absolute()) if file else ("__main__", None)
+
+
+def _script(file: Path) -> tuple[str, str]:
+    """`python shop/tasks.py` is shop.tasks: its folder is a package, and so may be those above."""
+    names, folder = [file.stem], file.parent
+    while (folder / "__init__.py").is_file():
+        names.insert(0, folder.name)
+        folder = folder.parent
+    return ".".join(names), str(folder)
 
 
 def _template(kind: str, text: str | None, arguments: Collection[str]) -> Template | None:
