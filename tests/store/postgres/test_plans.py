@@ -9,11 +9,13 @@ import pytest
 from kit import job, take
 
 from holdfast.kernel.outcomes import Done, Retry
+from holdfast.store.fairness import Tour
 from holdfast.store.postgres import candidates, claiming, finishes
 from holdfast.store.postgres.low_water import MANY as MANY_DEAD
 from holdfast.store.postgres.low_water import LowWater, from_the_top
 from holdfast.store.postgres.transaction import _BEGIN as FREELY
 from holdfast.store.records import Finish
+from holdfast.store.statements import Statement
 
 MANY = 100_000
 
@@ -81,8 +83,16 @@ def procedures():
         ),
         "renew": claiming.renew([held], lease=30),
         "rescue": finishes.find_ended(100),
-        "promote": candidates.find_candidates(100, candidates.Past()),
+        "promote": candidates.find_candidates(100, candidates.Past(), Tour()),
+        "promote, places": only(Statement(candidates._PLACES, ("", "", 100))),
+        "promote, some of each": only(
+            Statement(candidates._SOME_OF_EACH, (5, [], [], [], ["default"], ["a"]))
+        ),
     }
+
+
+def only(statement):
+    yield statement
 
 
 @pytest.mark.parametrize("rows", ["none", "many, not analysed", "many, analysed"])
@@ -94,6 +104,8 @@ async def test_no_plan_walks_through_all_jobs(connection, rows):
     served = {
         "rescue": {"job_for_rescue"},
         "promote": {"job_arrived", "job_due"},
+        "promote, places": {"job_arrived_by_tenant"},
+        "promote, some of each": {"job_arrived_by_tenant", "job_arrived_in_order"},
     }
     for name, procedure in procedures().items():
         found = [scan for scan in await scans(connection, procedure) if scan[1] == "job"]
