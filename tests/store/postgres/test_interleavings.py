@@ -131,7 +131,7 @@ async def test_a_finish_waits_for_promote_and_then_passes_the_turn_on(store, oth
     [claim] = await take(store)
     assert claim.job_id == first
     async with store.transaction() as tx:
-        waiting = [candidates.Candidate(second, Keys("k", None))]
+        waiting = [candidates.Candidate(second, Keys("k", None), rank=2)]
         assert (await tx.run(candidates.promote(waiting, window=100))).number == 1
         finishing = running(other.claims.finish([Finish(claim, Done())]))
         await blocked(store)
