@@ -116,9 +116,10 @@ async def test_no_plan_walks_through_all_jobs(connection, rows):
         if "claim" in name:
             assert "job_for_claim" in indexes, f"{name} uses {indexes}"
         if name in served:
-            # Statistics that say that nothing has arrived make two indexes equally cheap.
-            either = name == "promote, places" and rows == "many, analysed" and indexes == {"job_arrived"}
-            assert indexes == served[name] or either, f"{name} uses {indexes}"
+            # Statistics that say that nothing has arrived make the indexes of arrived jobs equally cheap.
+            spared = name.startswith("promote, ") and rows == "many, analysed"
+            fits = indexes <= served[name] | {"job_arrived"} if spared else indexes == served[name]
+            assert fits, f"{name} uses {indexes}"
         if "finish" in name or name == "renew":
             assert "job_pkey" in indexes
             assert "job_for_rescue" not in indexes, "looking up by id must not walk through all running jobs"
