@@ -13,7 +13,7 @@ from holdfast.kernel.clock import moment, sleep
 from holdfast.kernel.crashpoints import crashpoint
 from holdfast.kernel.errors import TROUBLE, TooManyWaiting
 from holdfast.kernel.randomness import jittered
-from holdfast.kernel.spawn import spawn
+from holdfast.kernel.spawn import end, spawn
 from holdfast.kernel.telemetry import note
 from holdfast.store.ports import Store
 
@@ -39,11 +39,7 @@ class Scheduler:
     async def stop(self) -> None:
         if (task := self._task) is not None:
             self._task = None
-            task.cancel()
-            try:
-                await task
-            except asyncio.CancelledError:
-                return
+            await end(task)
 
     def trouble(self) -> str | None:
         return self._trouble

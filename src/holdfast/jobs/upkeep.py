@@ -9,7 +9,7 @@ from holdfast.jobs.deaths import Deaths
 from holdfast.kernel.clock import monotonic, sleep, timeout
 from holdfast.kernel.errors import HoldfastError
 from holdfast.kernel.randomness import jittered
-from holdfast.kernel.spawn import spawn
+from holdfast.kernel.spawn import end, spawn
 from holdfast.kernel.telemetry import note
 from holdfast.store.bell import ARRIVED
 from holdfast.store.ports import Store
@@ -76,11 +76,7 @@ class Upkeep:
     async def stop(self) -> None:
         if (task := self._task) is not None:
             self._task = None
-            task.cancel()
-            try:
-                await task
-            except asyncio.CancelledError:
-                return
+            await end(task)
 
     def trouble(self) -> str | None:
         return self._trouble

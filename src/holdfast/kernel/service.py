@@ -9,7 +9,7 @@ from typing import Protocol, Self
 
 from holdfast.kernel.clock import sleep
 from holdfast.kernel.randomness import jittered
-from holdfast.kernel.spawn import spawn
+from holdfast.kernel.spawn import end, spawn
 from holdfast.kernel.telemetry import note
 
 
@@ -73,8 +73,7 @@ class Periodic:
     async def stop(self) -> None:
         if (task := self._task) is not None:
             self._task = None
-            task.cancel()
-            await asyncio.wait([task])
+            await end(task)
 
     def trouble(self) -> str | None:
         return self._failed

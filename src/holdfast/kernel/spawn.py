@@ -28,6 +28,12 @@ def start(work: Coroutine[Any, Any, T], *, name: str) -> asyncio.Task[T]:
     return asyncio.get_running_loop().create_task(work, name=name)
 
 
+async def end(task: asyncio.Task[Any]) -> None:
+    """Cancel the task and wait until it is over, however it ends."""
+    task.cancel()
+    await asyncio.wait([task])
+
+
 def is_cancelled() -> bool:
     """Whether somebody has asked the task that runs this to stop: a CancelledError may also come from what it awaits."""
     task = asyncio.current_task()
