@@ -7,7 +7,7 @@ import time
 
 from waiting import heard, until
 
-from holdfast import Holdfast, Job
+from holdfast import Job
 
 
 async def test_a_held_lock_puts_off_uncharged(hf):
@@ -50,21 +50,22 @@ async def test_a_stolen_lock_stops_its_holder(hf):
     assert (await handle.record()).attempt == 1
 
 
-async def test_jobs_taken_ahead_are_given_back_when_they_cannot_begin(url):
-    async with Holdfast(url) as one, Holdfast(url) as two:
-        for hf in (one, two):
+async def test_jobs_taken_ahead_are_given_back_when_they_cannot_begin(hf):
+    @hf.task
+    async def work() -> None:
+        await asyncio.Event().wait()
 
-            @hf.task(name="work")
-            async def work(seconds: float) -> None:
-                await asyncio.sleep(seconds)
-
-        async with one.worker({"default": 4}) as first:
-            first.worker._pace["default"].took(0.0001)  # as after thousands of quick ones
-            await one.registry.task("work").enqueue_many([{"seconds": 1.0}] * 40)
-            await until(lambda: len(first.worker.runs) > 4)
-            async with two.worker({"default": 4}, grace=0) as second:
-                await until(lambda: len(second.worker.runs) >= 4)
-                first._grace = 0
+    handles = await work.enqueue_many([{}] * 40)
+    service = hf.worker({"default": 4}, grace=0)
+    await service.start()
+    worker = service.worker
+    worker._pace["default"].took(0.0001)  # as after thousands of quick ones: a look takes many ahead
+    worker.look()
+    await until(lambda: len(worker.runs) == 4)  # those that could not begin soon have gone back
+    await until(lambda: worker._pace["default"].ahead == 0)
+    states = [await handle.record() for handle in handles]
+    assert sum(record.state == "queued" and record.attempt == 0 for record in states) == 36
+    await service.stop()
 
 
 async def test_priority_and_pause(hf):
