@@ -6,6 +6,7 @@ import functools
 import subprocess
 import sys
 import textwrap
+from dataclasses import dataclass
 from datetime import timedelta
 
 import pytest
@@ -86,6 +87,38 @@ def test_two_tasks_of_one_name_are_refused(app):
 def test_bad_options_are_refused_and_leave_nothing(app, options, words):
     with pytest.raises(UsageError, match=words):
         app.task(**options)(plain)
+    assert app.registry.names == []
+
+
+class Cart:
+    async def total(self, order: int) -> None: ...
+
+    @staticmethod
+    async def empty(order: int) -> None: ...
+
+
+def test_a_method_is_refused_and_a_staticmethod_is_not(app):
+    with pytest.raises(UsageError, match=r"Cart\.total is a method, and its object would have to be stored"):
+        app.task(Cart.total)
+    assert app.registry.names == []
+    assert app.task(Cart.empty).signature.names == ["order"]
+
+
+@dataclass
+class Dog:
+    name: str
+
+
+@dataclass
+class Cat:
+    name: str
+
+
+def test_types_that_json_cannot_tell_apart_are_refused_when_declared(app):
+    async def feed(animal: Dog | Cat) -> None: ...
+
+    with pytest.raises(UsageError, match="argument animal cannot be read from JSON"):
+        app.task(feed)
     assert app.registry.names == []
 
 

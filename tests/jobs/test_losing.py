@@ -47,14 +47,14 @@ async def test_a_run_that_is_stopped_before_its_first_line_ends_all_the_same(hf,
     service = hf.worker()
     await service.start()
     worker = service.worker
-    start_next = worker._start_next
+    begin = worker._slots.begin
 
-    def start_and_stop():
-        start_next()
+    def begin_and_stop():
+        begin()
         for run in worker.runs.values():
             run.halt(Stop.CANCELLED, "not needed")
 
-    monkeypatch.setattr(worker, "_start_next", start_and_stop)
+    monkeypatch.setattr(worker._slots, "begin", begin_and_stop)
     with pytest.raises(JobCancelled, match="not needed"):
         await handle.result(10)
     assert not worker.runs
@@ -172,3 +172,27 @@ async def test_the_executor_says_when_a_lock_ends(hf):
         [run] = service.worker.runs.values()
         assert began + 60 <= run.lock_until <= monotonic() + 60
         await service.stop(grace=0)
+
+
+async def test_a_run_that_goes_on_without_its_lock_must_end_soon(hf):
+    stuck, started = [], asyncio.Event()
+
+    @hf.task(lock="one")
+    async def deaf() -> None:
+        started.set()
+        while not stuck:
+            try:
+                await asyncio.sleep(0.05)
+            except asyncio.CancelledError:
+                continue
+
+    await deaf.enqueue()
+    service = hf.worker(lease=3, stuck=stuck.append)
+    await service.start()
+    await started.wait()
+    [run] = service.worker.runs.values()
+    await hf.store.leases.release(run.lock)
+    assert await hf.store.leases.acquire("one", owner="another", ttl=60) is not None
+    await until(lambda: stuck)
+    assert "its lock was lost" in stuck[0]
+    await service.stop(grace=0)

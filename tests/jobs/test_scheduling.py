@@ -11,6 +11,7 @@ from waiting import heard, until
 from holdfast import Holdfast
 from holdfast.jobs.schedule import Cron, Interval
 from holdfast.jobs.scheduler import Scheduler
+from holdfast.kernel.errors import HoldfastError, UsageError
 from holdfast.kernel.world import inhabit
 from holdfast.testing.clock import ManualClock
 
@@ -27,6 +28,11 @@ def clock():
 async def shop(clock, tmp_path):
     async with Holdfast(f"sqlite:///{tmp_path / 'x.db'}") as hf:
         yield hf
+
+
+@pytest.fixture
+def app_without_io():
+    return Holdfast("sqlite:///never-opened.db")
 
 
 def scheduler(hf):
@@ -193,3 +199,44 @@ def test_the_next_ten():
         begin.timestamp() + 30,
         begin.timestamp() + 60,
     ]
+
+
+async def test_one_task_has_several_schedules_with_arguments_of_their_own(shop, clock):
+    @shop.every(60, schedule="minutes", arguments={"kind": "small"})
+    @shop.every(3600, schedule="hours", arguments={"kind": "large"})
+    @shop.task
+    async def report(kind: str, nominal: datetime) -> None: ...
+
+    assert list(shop.registry.schedules) == ["hours", "minutes"]
+    mine = scheduler(shop)
+    await mine.turn()
+    clock.advance(3600)
+    await mine.turn()
+    await mine.turn()
+    found = await nominals(shop, report)
+    assert ['"large"' in each for each in found] == [True, False]
+
+
+def test_two_schedules_of_one_name_are_refused(app_without_io):
+    @app_without_io.every(60)
+    async def tick() -> None: ...
+
+    with pytest.raises(UsageError, match=r"Two schedules are called .* a name of its own: schedule="):
+        app_without_io.every(30)(tick)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        ({}, "has no value for kind of"),
+        ({"kind": 5}, "Expected `str`, got `int`"),
+        ({"kind": "small", "colour": "red"}, "colour"),
+    ],
+)
+def test_the_arguments_of_a_schedule_are_checked_when_it_is_declared(app_without_io, arguments, words):
+    @app_without_io.task
+    async def report(kind: str) -> None: ...
+
+    with pytest.raises(HoldfastError, match=words):
+        app_without_io.every(60, arguments=arguments)(report)
+    assert not app_without_io.registry.schedules

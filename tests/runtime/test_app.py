@@ -1,11 +1,14 @@
 """The Holdfast object: no I/O until it is entered, and one transaction for the caller's rows and jobs."""
 
+import asyncio
+
 import pytest
 
 from holdfast import Holdfast
 from holdfast.kernel.errors import NotOpen, UsageError
 from holdfast.kernel.ids import new_id
 from holdfast.store.records import NewJob
+from holdfast.store.states import State
 
 
 async def test_no_file_is_made_before_it_is_entered(tmp_path):
@@ -45,3 +48,25 @@ async def test_rows_and_jobs_commit_together_or_not_at_all(tmp_path):
 
 def test_it_shows_where_it_is_without_a_password():
     assert repr(Holdfast("postgresql://ada:s3cret@h/d")) == "Holdfast(postgresql://ada:***@h/d)"
+
+
+async def test_leaving_stops_the_workers_that_still_run(tmp_path, caplog):
+    hf, started, ended = Holdfast(f"sqlite:///{tmp_path / 'x.db'}"), asyncio.Event(), []
+
+    @hf.task
+    async def long() -> None:
+        started.set()
+        await asyncio.sleep(0.2)
+        ended.append(True)
+
+    async with hf:
+        await long.enqueue()
+        service = hf.worker(grace=10)
+        await service.start()
+        await started.wait()
+    assert ended
+    assert not service.is_running
+    async with hf:
+        [record] = await hf.store.jobs.find(limit=5)
+        assert record.state is State.SUCCEEDED
+    assert "trouble" not in caplog.text

@@ -35,6 +35,7 @@ from holdfast.kernel.outcomes import RESULT_LIMIT, Dead, Done, Outcome
 from holdfast.kernel.randomness import jittered
 from holdfast.kernel.telemetry import note
 from holdfast.kernel.threads import Stopped, ThreadCall, Threads
+from holdfast.kernel.waits import Telling
 from holdfast.store.ports import Store
 from holdfast.store.records import Claim, Finish
 
@@ -88,18 +89,22 @@ class Executor:
         self._threads, self._worker, self._lease = threads, worker, lease
         self._run_sync, self._resources = run_sync, resources
 
-    async def run(self, run: Run, report: Callable[[Run, Ending], None]) -> None:
-        """From the arguments to the ending. Whatever a task does, this reports once: else its slot were gone for good."""
-        run.begun = True
-        timer = self._set_timer(run)
+    async def run(
+        self, run: Run, report: Callable[[Run, Ending], None], waits: Callable[[Run], None] | None = None
+    ) -> None:
+        """From the arguments to the ending. Whatever a task does, this reports once: else its slot were gone for good.
+
+        `waits` is called when it first waits for something, if it ever does.
+        """
+        _begin(run)
         ending: Ending | None = None
         try:
-            ending = await self._ending(run)
+            ending = await Telling(self._ending(run), partial(self._waits, run, waits))
             if run.lock is not None:
                 await self._unlock(run)
         finally:  # also for what ends coroutines and programs
-            if timer is not None:
-                timer.cancel()
+            if run.timer is not None:
+                run.timer.cancel()
             report(run, _broken(run, sys.exception()) if ending is None else ending)
 
     async def _ending(self, run: Run) -> Ending:
@@ -174,7 +179,12 @@ class Executor:
 
     async def _in_child(self, task: Task[Any, Any], args: str) -> Any:
         text = await run_in_child(task, args)
-        return None if text is None else decode_stored(text, task.signature.returns)
+        if text is None:
+            return None
+        try:
+            return decode_stored(text, task.signature.returns)
+        except PayloadError:  # not what its annotation says: kept as it is, as in this process
+            return decode_stored(text)
 
     async def _in_thread(self, run: Run, call: Callable[[], Any]) -> Any:
         thread = run.thread = ThreadCall()
@@ -190,12 +200,15 @@ class Executor:
 
     # --- time and locks ---
 
-    def _set_timer(self, run: Run) -> asyncio.TimerHandle | None:
-        run.began = monotonic()
-        if run.task is None or (limit := run.task.declaration.timeout) is None:
-            return None
-        run.hard_until = run.began + limit + HARD_GRACE
-        return after(limit, run.halt, Stop.TIMEOUT)
+    def _waits(self, run: Run, waits: Callable[[Run], None] | None) -> None:
+        self._set_timer(run)
+        if waits is not None:
+            waits(run)
+
+    def _set_timer(self, run: Run) -> None:
+        """Only now: nothing could stop it before."""
+        if run.hard_until is not None:
+            run.timer = after(run.hard_until - HARD_GRACE - monotonic(), run.halt, Stop.TIMEOUT)
 
     async def _locked(self, run: Run, task: Task[Any, Any], arguments: Mapping[str, Any]) -> bool:
         assert task.declaration.lock is not None
@@ -320,6 +333,12 @@ class Executor:
         if self._hooks.heard(hook):
             job = run.job or Job(run.claim, self._store, self._run_sync)
             await self._hooks.tell(hook, job, *details)
+
+
+def _begin(run: Run) -> None:
+    run.began = monotonic()
+    if run.task is not None and (limit := run.task.declaration.timeout) is not None:
+        run.hard_until = run.began + limit + HARD_GRACE
 
 
 def _stopped(run: Run) -> Ending:

@@ -19,6 +19,7 @@ from holdfast.kernel.show import show
 from holdfast.store.ports import Tx
 
 OnDead = Callable[[Job, Tx], Awaitable[Any]]
+_OWNERS = ("self", "cls")
 
 
 class Registry:
@@ -78,7 +79,9 @@ class Registry:
 
     def add_schedule(self, schedule: Schedule) -> None:
         if schedule.name in self.schedules:
-            raise UsageError(f"Two schedules are called {schedule.name!r}. Give one of them another name=.")
+            raise UsageError(
+                f"Two schedules are called {schedule.name!r}. Give one of them a name of its own: schedule=."
+            )
         self.schedules[schedule.name] = schedule
 
     def add_on_dead(self, task: str, handler: OnDead) -> None:
@@ -105,6 +108,16 @@ def _refuse_odd(function: Any) -> None:
         raise UsageError(
             f"@hf.task stands on a function, once; here it is on {show(function)}. "
             "Wrap a method, a partial or a callable object in a function."
+        )
+    parent, _, _ = function.__qualname__.rpartition(".")
+    if (
+        parent
+        and not parent.endswith("<locals>")
+        and next(iter(inspect.signature(function).parameters), "") in _OWNERS
+    ):
+        raise UsageError(
+            f"{function.__qualname__} is a method, and its object would have to be stored with each job. "
+            "Declare a function, or a staticmethod, that makes or finds the object."
         )
     if inspect.isgeneratorfunction(function) or inspect.isasyncgenfunction(function):
         raise UsageError(

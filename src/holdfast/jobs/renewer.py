@@ -35,6 +35,7 @@ class Renewer:
         self._bell: asyncio.Event | None = None
         self._stopping = False
         self._given_up: dict[tuple[str, int], float] = {}  # since when
+        self._unlocked: dict[tuple[str, int], float] = {}  # whose lock is lost, since when
         self._due = 0.0
         self._renewed = 0.0
         self._pulse = monotonic()
@@ -148,19 +149,20 @@ class Renewer:
         if await store.leases.renew(run.lock, ttl=self._lease) is not None:
             run.lock_until = began + self._lease
         elif not run.over:
-            self._halt(run, Stop.LOCK_LOST)
+            self._lose_lock(run, monotonic())
 
     def _look(self) -> None:
         """Stop what can no longer be renewed in time; say what stands in the way."""
         now = monotonic()
-        for key in [key for key in self._given_up if key not in self._runs]:
-            del self._given_up[key]
+        for stopped in (self._given_up, self._unlocked):
+            for key in [key for key in stopped if key not in self._runs]:
+                del stopped[key]
         self._loop.call_soon_threadsafe(self._beat)
         for run in list(self._runs.values()):
             if run.needs_lease and self._is_late(run, now):
                 self._give_up(run, now)
             if self._is_lock_late(run, now):
-                self._halt(run, Stop.LOCK_LOST)
+                self._lose_lock(run, now)
             if self._stuck is not None and self._must_end(run, now):
                 self._stuck(f"job {run.claim.job_id} of task {run.claim.task!r} did not stop: {_why(run)}")
         if now - self._pulse > _PULSE_LATE and now - self._warned > 10 * _PULSE_LATE:
@@ -188,16 +190,20 @@ class Renewer:
         return run.hard_until is not None and not run.over and monotonic() > run.hard_until
 
     def _must_end(self, run: Run, now: float) -> bool:
-        """Its body goes on after its hard limit, or when someone else may have its claim."""
+        """Its body goes on after its hard limit, or when someone else may have its claim or its lock."""
         if run.over or run.work is None:
             return False
-        given_up = self._given_up.get(run.key)
-        return self._is_overdue(run) or (given_up is not None and now > given_up + self._lease * _PATIENCE)
+        since = self._given_up.get(run.key, self._unlocked.get(run.key))
+        return self._is_overdue(run) or (since is not None and now > since + self._lease * _PATIENCE)
 
     def _give_up(self, run: Run, now: float) -> None:
         """Known here, since the worker's loop may stand still."""
         self._given_up.setdefault(run.key, now)
         self._halt(run, Stop.LOST)
+
+    def _lose_lock(self, run: Run, now: float) -> None:
+        self._unlocked.setdefault(run.key, now)
+        self._halt(run, Stop.LOCK_LOST)
 
     def _halt(self, run: Run, stop: Stop, reason: str = "") -> None:
         self._loop.call_soon_threadsafe(run.halt, stop, reason)

@@ -26,7 +26,7 @@ class Run:
     """A claim, its task when this program knows it, and what is going on with it."""
 
     __slots__ = (
-        "began", "begun", "claim", "hard_until", "job", "lock", "lock_until", "over", "reason", "stop", "task", "thread", "until", "work",
+        "began", "claim", "hard_until", "job", "lock", "lock_until", "over", "reason", "stop", "task", "thread", "timer", "until", "work",
     )  # fmt: skip
 
     def __init__(self, claim: Claim, task: Task[Any, Any] | None, until: float) -> None:
@@ -35,11 +35,9 @@ class Run:
             until  # on the monotonic clock: counted from before the claim, so never later than the lease
         )
         self.began = 0.0  # 0: it waits for a slot
-        self.begun = (
-            False  # its first line has run: a coroutine that is cancelled before would end without a word
-        )
         self.hard_until: float | None = None  # when its process must be ended
-        self.work: asyncio.Task[None] | None = None
+        self.timer: asyncio.TimerHandle | None = None
+        self.work: asyncio.Task[None] | None = None  # what runs it, once it has begun
         self.job: Job | None = None
         self.lock: Lease | None = None
         self.lock_until = 0.0  # as `until`: never later than the lock's end
@@ -66,5 +64,5 @@ class Run:
             self.job.stop_reason = reason or stop.value
         if self.thread is not None:
             self.thread.stop()
-        elif self.work is not None and self.begun:
+        elif self.work is not None:
             self.work.cancel()

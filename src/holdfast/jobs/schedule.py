@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime, timedelta
 from itertools import islice
 from typing import Any, Literal, Protocol
 
 from holdfast.jobs.cron import check_cron, fires
 from holdfast.jobs.task import Task
+from holdfast.kernel.clock import moment
 from holdfast.kernel.errors import UsageError
-from holdfast.kernel.names import check_seconds
+from holdfast.kernel.names import check_name, check_seconds
 
 Missed = Literal["latest", "all", "skip"]
 MISSED = ("latest", "all", "skip")
@@ -63,21 +64,40 @@ class Schedule:
     `latest` runs only the newest of them, `all` each of them, `skip` none.
     """
 
-    def __init__(self, task: Task[Any, Any], times: Times, *, name: str, missed: Missed = "latest") -> None:
+    def __init__(
+        self,
+        task: Task[Any, Any],
+        times: Times,
+        *,
+        name: str,
+        missed: Missed = "latest",
+        arguments: Mapping[str, Any] | None = None,
+    ) -> None:
         if missed not in MISSED:
             raise UsageError(f"missed is one of {', '.join(MISSED)}; not {missed!r}.")
+        self.task, self.times, self.name, self.missed = task, times, check_name("schedule", name), missed
+        self._given = dict(arguments or {})
+        self._check_arguments()
+
+    def _check_arguments(self) -> None:
+        """Now, and not at the first nominal time."""
+        signature = self.task.signature
         needed = [
-            each for each in task.signature.names if each not in task.signature.defaults and each != "nominal"
+            each
+            for each in signature.names
+            if each not in signature.defaults and each not in self._given and each != "nominal"
         ]
         if needed:
             raise UsageError(
-                f"The schedule of {task.name!r} has no value for {', '.join(needed)}. "
-                "A scheduled task takes no arguments but `nominal: datetime`, or has defaults for them."
+                f"The schedule {self.name!r} has no value for {', '.join(needed)} of {self.task.name!r}. "
+                "Give arguments={…}, or defaults; `nominal: datetime` comes from the schedule, and a resource from "
+                "the worker when it is declared before the task."
             )
-        self.task, self.times, self.name, self.missed = task, times, name, missed
+        signature.encode(signature.bind((), self.arguments(moment(0.0))))
 
     def arguments(self, nominal: datetime) -> dict[str, Any]:
-        return {"nominal": nominal} if "nominal" in self.task.signature.names else {}
+        by_itself = {"nominal": nominal} if "nominal" in self.task.signature.names else {}
+        return {**by_itself, **self._given}
 
     def next(self, after: datetime, count: int = 10) -> list[datetime]:
         """The next nominal times."""

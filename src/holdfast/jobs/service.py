@@ -14,6 +14,7 @@ from holdfast.jobs.pace import check_slots
 from holdfast.jobs.registry import Registry
 from holdfast.jobs.renewer import Renewer
 from holdfast.jobs.scheduler import Scheduler
+from holdfast.jobs.strays import Strays
 from holdfast.jobs.upkeep import KEEP, Upkeep
 from holdfast.jobs.upkeep import TTL as UPKEEP_TTL
 from holdfast.jobs.worker import Worker
@@ -58,6 +59,7 @@ class WorkerService:
         self._keep = check_seconds("keep", keep)
         self._stuck = stuck
         self._stack = AsyncExitStack()
+        self.is_running = False
         self.worker: Worker | None = None
 
     async def start(self) -> None:
@@ -66,6 +68,7 @@ class WorkerService:
         async with AsyncExitStack() as stack:
             await self._start(stack)
             self._stack = stack.pop_all()
+        self.is_running = True
         note("worker.started", worker=self.name, queues=self._slots)
 
     async def _start(self, stack: AsyncExitStack) -> None:
@@ -92,7 +95,9 @@ class WorkerService:
         )  # fmt: skip
         scheduler = Scheduler(self._store, self._enqueuer, self._registry.schedules)
         known = Periodic("known-tasks", self._let_known_go, every=_KNOWN_EVERY)
-        for service in (renewer, upkeep, scheduler, known):
+        strays = Strays(self._store, worker.runs, worker=self.name)
+        looks = Periodic("strays", strays.look, every=self._lease / 6)
+        for service in (renewer, upkeep, scheduler, known, looks):
             await service.start()
             stack.push_async_callback(service.stop)
         await worker.start()
@@ -113,7 +118,9 @@ class WorkerService:
         if grace is not None:
             self._grace = grace
         await self._stack.aclose()
-        note("worker.stopped", worker=self.name)
+        if self.is_running:
+            self.is_running = False
+            note("worker.stopped", worker=self.name)
 
     def trouble(self) -> str | None:
         return None

@@ -71,9 +71,21 @@ class Signature:
         # Always: a task that no longer has secrets must read what was stored when it had.
         fields.append(("secrets_", list[str], msgspec.field(name=SECRETS_FIELD, default_factory=list)))
         self._type = msgspec.defstruct("Arguments", fields, kw_only=True, forbid_unknown_fields=True)
+        for name in self.names:
+            self._check_readable(name)
         self._positional_only = [
             each.name for each in stored if each.kind is inspect.Parameter.POSITIONAL_ONLY
         ]
+
+    def _check_readable(self, name: str) -> None:
+        """Now, and not at the first enqueue."""
+        try:
+            msgspec.json.Decoder(self._hints[name])
+        except (TypeError, NameError) as error:
+            raise UsageError(
+                f"{self._where}: argument {name} cannot be read from JSON: {error} "
+                "Give its types a tag (msgspec.Struct, tag=True), or take one of them."
+            ) from None
 
     # --- enqueueing ---
 

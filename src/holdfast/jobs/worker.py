@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections import Counter, deque
+from collections import Counter
 from collections.abc import Awaitable, Callable, Mapping
 from contextlib import suppress
 
@@ -11,11 +11,12 @@ from holdfast.jobs.executor import Ending, Executor, Released, Settled, Unknown
 from holdfast.jobs.pace import Pace
 from holdfast.jobs.registry import Registry
 from holdfast.jobs.run import Run, Stop
+from holdfast.jobs.slots import Slots
 from holdfast.kernel.clock import monotonic, sleep, timeout
 from holdfast.kernel.crashpoints import crashpoint
 from holdfast.kernel.errors import HoldfastError
 from holdfast.kernel.randomness import jittered, random
-from holdfast.kernel.spawn import spawn, start
+from holdfast.kernel.spawn import spawn
 from holdfast.kernel.telemetry import note
 from holdfast.store.bell import STOP
 from holdfast.store.ports import Store
@@ -46,15 +47,13 @@ class Worker:
         lease: float,
         poll: float = POLL,
     ) -> None:
-        self._store, self._claims, self._registry, self._executor = store, store.claims, registry, executor
+        self._store, self._claims, self._registry = store, store.claims, registry
         self.name, self._lease, self._poll = name, lease, poll
         self.runs: dict[tuple[str, int], Run] = {}  # all that is held; the renewer reads it too
-        self._slots = dict(slots)
+        self._queues, self._window = list(slots), max(slots.values(), default=1)
+        self._slots = Slots(slots, executor, self._report)
         self._pace = {queue: Pace(number) for queue, number in slots.items()}
-        self._waiting: dict[str, deque[Run]] = {queue: deque() for queue in slots}
         self._held: Counter[str] = Counter()
-        self._moved: dict[str, float] = {}  # by queue: when a run was last begun
-        self._busy: Counter[str] = Counter()
         self._finishes: list[Finish] = []
         self._bell = asyncio.Event()
         self._hints = 1  # looks that were asked for, and how many have been made
@@ -97,9 +96,7 @@ class Worker:
             )  # nobody may have them before their leases end
 
     def _let_go_of_unrun(self) -> list[Claim]:
-        unrun = [run for waiting in self._waiting.values() for run in waiting]
-        for waiting in self._waiting.values():
-            waiting.clear()
+        unrun = self._slots.close()
         for run in unrun:
             self._forget(run)
         return [run.claim for run in unrun]
@@ -181,10 +178,10 @@ class Worker:
 
     async def _is_idle(self) -> bool:
         """Upkeep may not have come round yet: what has arrived is promoted, and a suspect looked for, before it counts."""
-        if await self._store.holds.promote(window=max(self._slots.values(), default=1)) > 0:
+        if await self._store.holds.promote(window=self._window) > 0:
             self.look()
         elif any(
-            each.held is Held.ARRIVED and each.queue in self._slots for each in await self._store.jobs.count()
+            each.held is Held.ARRIVED and each.queue in self._pace for each in await self._store.jobs.count()
         ):
             return False  # someone else is promoting it right now
         else:
@@ -258,37 +255,24 @@ class Worker:
             run = Run(claim, self._registry.get(claim.task), until)
             self.runs[run.key] = run
             self._held[claim.queue] += 1
-            self._waiting[claim.queue].append(run)
+            self._slots.add(run)
         if self._allowance is not None:
             self._allowance -= len(claims)
         if claims:
             crashpoint("claim.taken")
-            self._start_next()
-
-    def _start_next(self) -> None:
-        for queue, waiting in self._waiting.items():
-            slots = 1 if self._alone else self._slots[queue]
-            while waiting and self._busy[queue] < slots and not self._draining:
-                run = waiting.popleft()
-                self._busy[queue] += 1
-                self._moved[queue] = monotonic()
-                run.work = start(self._executor.run(run, self._report), name=run.claim.task)
+            self._slots.begin()
 
     def _report(self, run: Run, ending: Ending) -> None:
         """A run has ended: its slot is free, and what became of it goes into the next commit."""
         run.over = True
-        queue = run.claim.queue
-        self._busy[queue] -= 1
         self.finished += 1
-        self._pace[queue].took(monotonic() - run.began)
+        self._pace[run.claim.queue].took(monotonic() - run.began)
         if isinstance(ending, Settled):
             self._over(run)
         elif isinstance(ending, _RETURNED):
             spawn(self._return(run, ending), name="worker-return")
         else:
             self._finishes.append(Finish(run.claim, ending))
-        if self._waiting[queue]:
-            self._start_next()
         self._bell.set()
 
     async def _return(self, run: Run, ending: Released | Unknown) -> None:
@@ -335,7 +319,7 @@ class Worker:
 
     async def _look_for_suspect(self) -> None:
         began = monotonic()
-        claim = await self._claims.claim_suspect(list(self._slots), lease=self._lease, worker=self.name)
+        claim = await self._claims.claim_suspect(self._queues, lease=self._lease, worker=self.name)
         self._clearing_until, self._suspects_due = 0.0, monotonic() + jittered(_SUSPECTS_EVERY)
         if claim is None:
             return
@@ -359,7 +343,7 @@ class Worker:
 
     async def _listen(self) -> None:
         """Hints from whoever enqueues; without any, a look now and then: polling is the truth."""
-        news = [*self._slots, STOP]
+        news = [*self._queues, STOP]
         while True:
             try:
                 hinted = await self._store.wakeups.wait(news, jittered(self._poll))
@@ -373,14 +357,13 @@ class Worker:
 
     async def _give_back_late(self) -> None:
         """What was taken ahead and does not begin soon after all is for whoever has a slot."""
-        for queue, waiting in self._waiting.items():
-            if waiting and not self._alone and monotonic() - self._moved.get(queue, 0.0) > _AHEAD_LIMIT:
-                late = [run for run in waiting if not run.claim.alone]
-                waiting.clear()
-                for run in late:
-                    self._forget(run)
-                self._pace[queue].slow_down(_AHEAD_LIMIT)
-                await self._put_back([run.claim for run in late])
+        if self._alone:
+            return
+        for queue, runs in self._slots.late(_AHEAD_LIMIT).items():
+            for run in runs:
+                self._forget(run)
+            self._pace[queue].slow_down(_AHEAD_LIMIT)
+            await self._put_back([run.claim for run in runs])
 
     def look(self) -> None:
         """There may be something to claim."""

@@ -18,7 +18,8 @@ class Context(msgspec.Struct, frozen=True, kw_only=True):
     job_id: str | None = None  # the job that is running now
 
 
-_context: ContextVar[Context] = ContextVar("holdfast_context", default=Context())  # noqa: B039  it is frozen
+NO_CONTEXT = Context()
+_context: ContextVar[Context] = ContextVar("holdfast_context", default=NO_CONTEXT)
 
 
 def context() -> Context:

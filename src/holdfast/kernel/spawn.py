@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextvars
 from collections.abc import Callable, Coroutine, Generator, Iterable
 from typing import Any, Generic, TypeVar
 
@@ -23,9 +24,11 @@ def spawn(work: Coroutine[Any, Any, T], *, name: str) -> asyncio.Task[T]:
     return task
 
 
-def start(work: Coroutine[Any, Any, T], *, name: str) -> asyncio.Task[T]:
+def start(
+    work: Coroutine[Any, Any, T], *, name: str, context: contextvars.Context | None = None
+) -> asyncio.Task[T]:
     """`spawn` for who keeps the task and hears of its end: it costs less than half."""
-    return asyncio.get_running_loop().create_task(work, name=name)
+    return asyncio.get_running_loop().create_task(work, name=name, context=context)
 
 
 async def end(task: asyncio.Task[Any]) -> None:

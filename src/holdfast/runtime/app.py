@@ -6,6 +6,7 @@ from collections.abc import Callable, Coroutine, Mapping
 from contextlib import AbstractAsyncContextManager
 from types import TracebackType
 from typing import Any, Concatenate, ParamSpec, Protocol, Self, TypeVar, overload
+from weakref import WeakSet
 
 from holdfast.fleet.locks import Lock
 from holdfast.jobs.blocking import Portal
@@ -53,6 +54,7 @@ class Holdfast:
         self.registry = Registry(self.hooks)
         self.enqueuer = Enqueuer(self.hooks)
         self._entered = False
+        self._workers: WeakSet[WorkerService] = WeakSet()
         self.point_at(url)
 
     def point_at(self, where: str | Location | None) -> None:
@@ -84,8 +86,13 @@ class Holdfast:
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        self._entered, self._portal.home = False, None
-        await self.store.close()
+        """Workers that still run leave first, as at the end of their own blocks: they need the store for that."""
+        try:
+            for service in [each for each in self._workers if each.is_running]:
+                await service.stop()
+        finally:
+            self._entered, self._portal.home = False, None
+            await self.store.close()
 
     async def migrate(self) -> list[str]:
         """Bring the tables up to date; returns the names of the migrations that were applied."""
@@ -119,21 +126,49 @@ class Holdfast:
             return lambda function: self.registry.add(function, self.enqueuer, options)
         return self.registry.add(function, self.enqueuer, options)
 
-    def cron(self, expression: str, *, tz: str = "UTC", missed: Missed = "latest", **options: Any) -> Declare:
-        """Enqueue the task at these times: one job for each nominal time, however many schedulers run."""
-        declare: Declare = self._scheduled(Cron(expression, tz), missed, options)
+    def cron(
+        self,
+        expression: str,
+        *,
+        tz: str = "UTC",
+        missed: Missed = "latest",
+        schedule: str | None = None,
+        arguments: Mapping[str, Any] | None = None,
+        **options: Any,
+    ) -> Declare:
+        """Enqueue the task at these times: one job for each nominal time, however many schedulers run.
+
+        On a task it adds a schedule, so one task may have several: each has its name, `schedule`, and its `arguments`.
+        """
+        declare: Declare = self._scheduled(Cron(expression, tz), missed, schedule, arguments, options)
         return declare
 
-    def every(self, seconds: float, *, missed: Missed = "latest", **options: Any) -> Declare:
-        """Enqueue the task every so many seconds."""
-        declare: Declare = self._scheduled(Interval(seconds), missed, options)
+    def every(
+        self,
+        seconds: float,
+        *,
+        missed: Missed = "latest",
+        schedule: str | None = None,
+        arguments: Mapping[str, Any] | None = None,
+        **options: Any,
+    ) -> Declare:
+        """Enqueue the task every so many seconds; the rest as for `cron`."""
+        declare: Declare = self._scheduled(Interval(seconds), missed, schedule, arguments, options)
         return declare
 
-    def _scheduled(self, times: Cron | Interval, missed: Missed, options: dict[str, Any]) -> Any:
+    def _scheduled(
+        self,
+        times: Cron | Interval,
+        missed: Missed,
+        name: str | None,
+        arguments: Mapping[str, Any] | None,
+        options: dict[str, Any],
+    ) -> Any:
         def declared(function: Any) -> Task[Any, Any]:
             is_task = isinstance(function, Task) and not options
             task = function if is_task else self.registry.add(function, self.enqueuer, options)
-            self.registry.add_schedule(Schedule(task, times, name=task.name, missed=missed))
+            made = Schedule(task, times, name=name or task.name, missed=missed, arguments=arguments)
+            self.registry.add_schedule(made)
             return task
 
         return declared
@@ -173,7 +208,7 @@ class Holdfast:
         `queues` are slots for each queue; `lease` is how long a claim outlives its last sign of life, `grace` how long
         running jobs have at the end, `keep` how long finished jobs and their results are kept, all in seconds.
         """
-        return WorkerService(
+        service = WorkerService(
             self.store,
             self.registry,
             self.enqueuer,
@@ -186,6 +221,8 @@ class Holdfast:
             keep=keep,
             stuck=stuck,
         )
+        self._workers.add(service)
+        return service
 
     def __repr__(self) -> str:
         return f"Holdfast({self.location!r})"

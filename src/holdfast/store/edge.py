@@ -44,6 +44,7 @@ RULES: dict[str, dict[str, dict[str, Check]]] = {
             "worker": _worker,
         },
         "release": {"claims": c.check_claims},
+        "held_by": {"worker": _worker},
         "report": {"claim": c.check_claim, "progress": c.check_progress, "note": c.check_note},
         "settle": {"job_id": c.check_id, "token": c.check_token},
         "rescue": {"limit": _limit},

@@ -87,6 +87,9 @@ class Claims(Protocol):
     async def release(self, claims: Sequence[Claim]) -> list[bool]:
         """Put back what was not run, uncharged."""
 
+    async def held_by(self, worker: str) -> list[Claim]:
+        """What this worker has claimed and not ended: also what it does not know of, since the answer was lost."""
+
     async def report(self, claim: Claim, *, progress: float | None = None, note: str | None = None) -> bool:
         """Say how far a running job is, from 0 to 1, and in words. None leaves what was said. False: lost."""
 

@@ -150,6 +150,14 @@ SELECT j.id::text, j.token, date_part('epoch', j.lease_until), j.reason FROM hol
 WHERE j.id = ANY(ARRAY(SELECT id FROM given EXCEPT SELECT id FROM free))"""
 
 
+def held(worker: str) -> Procedure[list[Claim]]:
+    rows = yield Statement(_HELD_BY, (worker,))
+    return [Claim(*row) for row in rows]
+
+
+_HELD_BY = f"SELECT {CLAIM} FROM holdfast.job j WHERE j.state = 'running' AND j.worker = $1 ORDER BY j.id"
+
+
 def report(claim: Claim, *, progress: float | None, note: str | None) -> Procedure[bool]:
     return bool((yield Statement(_REPORT, (claim.job_id, claim.token, progress, note))))
 

@@ -102,6 +102,9 @@ class Claims(Subject):
     async def release(self, claims: Sequence[Claim]) -> list[bool]:
         return await self._home.endings.end(f.putting_back(claims))
 
+    async def held_by(self, worker: str) -> list[Claim]:
+        return await self._database.read(partial(c.held, worker))
+
     async def report(self, claim: Claim, *, progress: float | None = None, note: str | None = None) -> bool:
         make = partial(c.report, claim, progress=progress, note=note)
         return await self._database.write(make, repeatable=True)

@@ -94,6 +94,12 @@ def renew(db: Db, claims: Sequence[Claim], *, lease: float) -> list[Renewal]:
     return renewed
 
 
+def held_by(db: Db, worker: str) -> list[Claim]:
+    sql = f"""SELECT r.token, r.lease_until, j.id, {CLAIM.format(attempt="r.attempt", alone="r.alone")}
+        FROM holdfast_running AS r CROSS JOIN holdfast_job AS j ON j.seq = r.seq WHERE r.worker = ? ORDER BY r.seq"""
+    return [to_claim(tuple(row), token, until) for token, until, *row in db.rows(sql, worker)]
+
+
 def report(db: Db, held: Claim, *, progress: float | None, note: str | None) -> bool:
     sql = """UPDATE holdfast_running SET progress = coalesce(?, progress), note = coalesce(?, note)
         WHERE seq = ? AND token = ? AND seq = (SELECT seq FROM holdfast_job WHERE id = ?)"""
@@ -148,6 +154,9 @@ class Claims(Subject):
             return await self._file.write(call)
         except CommitUnknown as lost:
             return await settling.put_back(self._file, claims, lost, call)
+
+    async def held_by(self, worker: str) -> list[Claim]:
+        return await self._file.read(partial(held_by, worker=worker))
 
     async def report(self, claim: Claim, *, progress: float | None = None, note: str | None = None) -> bool:
         return await self._file.write(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from holdfast.kernel.outcomes import Done, Retry, Snooze
 from holdfast.store.ports import Store
-from holdfast.store.records import Finish
+from holdfast.store.records import Claim, Finish
 from holdfast.store.states import Held, State
 from holdfast.testing.conformance.fencing import FencingConformance, SettleConformance
 from holdfast.testing.conformance.finishes import FinishConformance
@@ -28,6 +28,35 @@ from holdfast.testing.conformance.races import RacesConformance
 from holdfast.testing.conformance.reports import ReportConformance
 from holdfast.testing.conformance.rescues import RescueInTransactionConformance
 from holdfast.testing.conformance.suspects import SuspectsConformance
+
+
+class HeldByConformance(Conformance):
+    async def test_what_a_worker_holds_is_what_its_claims_said(self, store: Store) -> None:
+        await put_many(store, 2, tenant="acme")
+        await put(store, ordered="user:1", deadline=await store.now() + 900)
+        await put(store, queue="mail", concurrency="host", concurrency_limit=1)
+        await store.holds.promote()
+        mine = [*await take(store, 2, worker="mine"), *await take(store, 1, "mail", worker="mine")]
+        await take(store, 1, worker="another")
+        found = await store.claims.held_by("mine")
+        assert sorted(found, key=by_id) == sorted(mine, key=by_id)
+        assert all(await store.claims.release(found))
+        assert await store.claims.held_by("mine") == []
+
+    async def test_what_has_ended_is_not_held(self, store: Store) -> None:
+        await put_many(store, 3)
+        done, back, gone = await take(store, 3, worker="mine")
+        await end(store, done, Done())
+        await store.claims.release([back])
+        await self.advance(store, LEASE + 1)
+        assert await store.claims.held_by("mine") == [gone]
+        await store.claims.rescue()
+        assert await store.claims.held_by("mine") == []
+        assert await store.claims.held_by("nobody") == []
+
+
+def by_id(claim: Claim) -> str:
+    return claim.job_id
 
 
 class ClaimConformance(Conformance):
@@ -247,6 +276,7 @@ class RescueConformance(Conformance):
 
 class ClaimsConformance(
     ClaimConformance,
+    HeldByConformance,
     RankConformance,
     FinishConformance,
     RenewConformance,

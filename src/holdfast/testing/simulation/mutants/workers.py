@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from contextlib import ExitStack
 from datetime import datetime
 from functools import partial
@@ -13,8 +14,9 @@ from holdfast.jobs.backoff import Backoff
 from holdfast.jobs.deaths import Deaths
 from holdfast.jobs.executor import Ending, Executor
 from holdfast.jobs.renewer import Renewer
-from holdfast.jobs.run import Run, Stop
+from holdfast.jobs.run import Run
 from holdfast.jobs.schedule import Schedule
+from holdfast.jobs.slots import Slots
 from holdfast.jobs.worker import Worker
 from holdfast.kernel.clock import monotonic
 from holdfast.kernel.outcomes import Done
@@ -142,7 +144,7 @@ def _a_suspect_among_others(stack: ExitStack) -> None:
 
     async def look(self: Worker) -> None:
         self._suspects_due = began = monotonic()
-        claim = await self._claims.claim_suspect(list(self._slots), lease=self._lease, worker=self.name)
+        claim = await self._claims.claim_suspect(self._queues, lease=self._lease, worker=self.name)
         if claim is not None:
             self._take([claim], began)
 
@@ -167,17 +169,12 @@ def _a_finish_is_forgotten(stack: ExitStack) -> None:
 @of_workers("a slot too many")
 def _a_slot_too_many(stack: ExitStack) -> None:
     """a worker starts one job more than it has slots"""
-    original = Worker._start_next
+    original = Slots.__init__
 
-    def start_next(self: Worker) -> None:
-        was = self._slots
-        self._slots = {queue: number + 1 for queue, number in was.items()}
-        try:
-            original(self)
-        finally:
-            self._slots = was
+    def init(self: Slots, numbers: Mapping[str, int], *parts: Any) -> None:
+        original(self, {queue: number + 1 for queue, number in numbers.items()}, *parts)
 
-    replace(stack, Worker, "_start_next", start_next)
+    replace(stack, Slots, "__init__", init)
 
 
 @of_workers("one try more than allowed")
@@ -200,18 +197,6 @@ def _the_dead_of_a_rescue_are_not_told(stack: ExitStack) -> None:
         return
 
     replace(stack, Deaths, "_tell", tell)
-
-
-@of_workers("stopped before its first line")
-def _stopped_before_its_first_line(stack: ExitStack) -> None:
-    """a run that is cancelled before it has begun ends without a word, and its slot is gone"""
-    original = Run.halt
-
-    def halt(self: Run, stop: Stop, reason: str = "") -> None:
-        self.begun = True
-        original(self, stop, reason)
-
-    replace(stack, Run, "halt", halt)
 
 
 @of_workers("a death is tried once")

@@ -1,0 +1,108 @@
+"""The slots of a worker's queues: what was claimed waits here, and runs as soon as one of its queue's slots is free.
+
+Runs follow each other in one task until one of them waits for something; from then on that task is its own, and
+another serves the queue. So a job that never waits costs no task, and one that does has one to itself.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import Counter, deque
+from collections.abc import Callable, Mapping
+from contextvars import copy_context
+
+from holdfast.jobs.executor import Ending, Executor
+from holdfast.jobs.run import Run
+from holdfast.kernel.clock import monotonic
+from holdfast.kernel.context import NO_CONTEXT, become
+from holdfast.kernel.spawn import start
+from holdfast.kernel.waits import is_clean
+
+_TURN = 0.005  # seconds of runs one after another until whatever else the loop has to do gets its turn
+
+
+class Slots:
+    """`report` hears of each run that has ended."""
+
+    def __init__(
+        self, numbers: Mapping[str, int], executor: Executor, report: Callable[[Run, Ending], None]
+    ) -> None:
+        self._numbers, self._executor, self._tell = dict(numbers), executor, report
+        self._waiting: dict[str, deque[Run]] = {queue: deque() for queue in numbers}
+        self._busy: Counter[str] = Counter()
+        self._moved: dict[str, float] = {}  # by queue: when a run was last begun
+        self._serving: dict[str, asyncio.Task[None]] = {}  # by queue: what begins its runs
+        self._clean = (
+            copy_context()
+        )  # for every task: the one that starts it may be a job's, with its variables
+        self._clean.run(become, NO_CONTEXT)
+        self.is_closed = False  # nothing more begins
+
+    def add(self, run: Run) -> None:
+        """`begin` starts it when there is room."""
+        self._waiting[run.claim.queue].append(run)
+
+    def begin(self) -> None:
+        for queue in self._waiting:
+            if queue not in self._serving and self._has_next(queue):
+                self._moved[queue] = monotonic()
+                self._serving[queue] = start(
+                    self._serve(queue), name="worker-slots", context=self._clean.copy()
+                )
+
+    def close(self) -> list[Run]:
+        """Begin nothing more; returns what has not begun."""
+        self.is_closed = True
+        return [run for queue in self._waiting for run in self._let_go(queue)]
+
+    def late(self, seconds: float) -> dict[str, list[Run]]:
+        """What waits in queues where nothing has begun for so long; it is let go of."""
+        now = monotonic()
+        return {
+            queue: self._let_go(queue)
+            for queue, waiting in self._waiting.items()
+            if waiting and now - self._moved.get(queue, 0.0) > seconds
+        }
+
+    def _let_go(self, queue: str) -> list[Run]:
+        waiting = self._waiting[queue]
+        gone = list(waiting)
+        waiting.clear()
+        return gone
+
+    def _has_next(self, queue: str) -> bool:
+        return bool(self._waiting[queue]) and self._busy[queue] < self._numbers[queue] and not self.is_closed
+
+    async def _serve(self, queue: str) -> None:
+        """Until a run waits, or leaves behind what the next must not find, or it is the turn of others."""
+        task, until = self._serving[queue], monotonic() + _TURN
+        try:
+            while self._has_next(queue):
+                await self._run(self._waiting[queue].popleft(), task)
+                if self._serving.get(queue) is not task or task.cancelling() or monotonic() > until:
+                    return
+                become(NO_CONTEXT)
+                if not is_clean(self._clean):
+                    return
+        finally:
+            if self._serving.get(queue) is task:
+                self._go_on(queue)
+
+    async def _run(self, run: Run, task: asyncio.Task[None]) -> None:
+        self._busy[run.claim.queue] += 1
+        run.work = task
+        task.set_name(run.claim.task)
+        await self._executor.run(run, self._report, self._waits)
+
+    def _waits(self, run: Run) -> None:
+        """It keeps the task."""
+        self._go_on(run.claim.queue)
+
+    def _go_on(self, queue: str) -> None:
+        del self._serving[queue]
+        self.begin()
+
+    def _report(self, run: Run, ending: Ending) -> None:
+        self._busy[run.claim.queue] -= 1
+        self._tell(run, ending)
+        self.begin()
