@@ -51,6 +51,7 @@ VERBS = {
     "claims.release": ([[CLAIM]], {}),
     "claims.report": ([CLAIM], {"progress": 0.5, "note": "half"}),
     "claims.settle": ([ID, 5], {}),
+    "claims.held_by": (["w"], {}),
     "claims.rescue": ([], {"limit": 5}),
     "claims.rescue_worker": (["w"], {}),
     "dead.replay": ([[ID]], {"actor": "a", "args": "{}"}),

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Collection, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 import msgspec
 
@@ -16,6 +16,9 @@ from holdfast.kernel.names import check_int, check_name, check_seconds
 from holdfast.kernel.show import show
 
 DEFAULT_RETRY = Backoff()
+
+
+Keys: TypeAlias = tuple[tuple[str, Template], ...]
 
 
 class Declaration(msgspec.Struct, frozen=True, kw_only=True):
@@ -30,12 +33,9 @@ class Declaration(msgspec.Struct, frozen=True, kw_only=True):
     expires: float | None = None
     max_waiting: int | None = None
     lock: Template | None = None
-    unique: Template | None = None
-    ordered: Template | None = None
-    tenant: Template | None = None
-    process: bool = False  # each run has a process of its own
-    concurrency: Template | None = None
+    keys: Keys = ()  # templates for the keys of a job, by option
     concurrency_limit: int | None = None
+    process: bool = False  # each run has a process of its own
 
 
 def declare(
@@ -62,6 +62,7 @@ def declare(
     if retry is not None and not isinstance(retry, Backoff):
         raise UsageError(f"retry is a Backoff, such as Backoff(attempts=5); not {show(retry)}.")
     where, limit = _concurrency(concurrency)
+    keys = {"unique": unique, "ordered": ordered, "tenant": tenant, "concurrency": where}
     return Declaration(
         name=check_name("task", name_of(function) if name is None else name),
         aliases=tuple(check_name("task", alias) for alias in aliases),
@@ -72,12 +73,11 @@ def declare(
         expires=None if expires is None else check_seconds("expires", expires),
         max_waiting=None if max_waiting is None else check_int("max_waiting", max_waiting, 1, 1_000_000_000),
         process=bool(process),
-        concurrency=None if where is None else Template("concurrency", where, arguments),
         concurrency_limit=limit,
-        lock=_template("lock", lock, arguments),
-        unique=_template("unique", unique, arguments),
-        ordered=_template("ordered", ordered, arguments),
-        tenant=_template("tenant", tenant, arguments),
+        lock=None if lock is None else Template("lock", lock, arguments),
+        keys=tuple(
+            (option, Template(option, text, arguments)) for option, text in keys.items() if text is not None
+        ),
     )
 
 
@@ -112,10 +112,6 @@ def _script(file: Path) -> tuple[str, str]:
         names.insert(0, folder.name)
         folder = folder.parent
     return ".".join(names), str(folder)
-
-
-def _template(kind: str, text: str | None, arguments: Collection[str]) -> Template | None:
-    return None if text is None else Template(kind, text, arguments)
 
 
 def _concurrency(given: Any) -> tuple[str | None, int | None]:

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Coroutine, Mapping
+from collections.abc import Callable, Coroutine, Mapping, Sequence
 from typing import Any, TypeVar
 
 from holdfast.jobs.blocking import Portal
+from holdfast.jobs.declaration import Keys
 from holdfast.jobs.handle import Handle
 from holdfast.jobs.hooks import Hooks
 from holdfast.jobs.options import Options, moment, seconds
 from holdfast.jobs.task import Task
-from holdfast.jobs.templates import Template
 from holdfast.kernel.context import context
-from holdfast.kernel.ids import new_id
+from holdfast.kernel.ids import new_id, new_ids
 from holdfast.store.ports import Store
 from holdfast.store.records import NewJob
 
@@ -32,31 +32,17 @@ class Enqueuer:
         """From now on jobs are stored there. Tasks know their sender before it is certain which database it will be."""
         self._store, self._portal = store, portal
 
-    def build(
-        self, task: Task[Any, Any], arguments: Mapping[str, Any], given: Options, job_id: str | None = None
-    ) -> NewJob:
-        says, around = task.declaration, context()
-        names = {**task.signature.defaults, **arguments}
-        return NewJob(
-            id=job_id or new_id(),
-            task=says.name,
-            args=task.signature.encode(arguments),
-            queue=says.queue if given.queue is None else given.queue,
-            priority=says.priority if given.priority is None else given.priority,
-            delay=seconds(given.delay),
-            at=moment(given.at),
-            expires=says.expires if given.expires is None else seconds(given.expires),
-            deadline=around.deadline,
-            unique=_key(given.unique, says.unique, names),
-            ordered=_key(given.ordered, says.ordered, names),
-            tenant=_key(given.tenant, says.tenant, names),
-            concurrency=_key(None, says.concurrency, names),
-            concurrency_limit=says.concurrency_limit,
-            max_waiting=says.max_waiting,
-            correlation_id=given.correlation_id or around.correlation_id,
-            causation_id=around.job_id,
-            trace=around.trace,
-        )
+    def build(self, task: Task[Any, Any], arguments: Mapping[str, Any], given: Options) -> NewJob:
+        return _built(task, arguments, new_id(), _shared(task, given), task.declaration.keys)
+
+    def build_many(
+        self, task: Task[Any, Any], calls: Sequence[Mapping[str, Any]], given: Options
+    ) -> list[NewJob]:
+        shared, keys = _shared(task, given), task.declaration.keys
+        return [
+            _built(task, each, job_id, shared, keys)
+            for each, job_id in zip(calls, new_ids(len(calls)), strict=True)
+        ]
 
     async def send(self, task: Task[Any, T], jobs: list[NewJob], given: Options) -> list[Handle[T]]:
         stored = await self._store.jobs.enqueue(jobs, tx=given.tx)
@@ -71,7 +57,37 @@ class Enqueuer:
         return self._portal.run(work) if tx is None else self._portal.run_here(work)
 
 
-def _key(given: str | None, declared: Template | None, names: Mapping[str, Any]) -> str | None:
-    if given is not None or declared is None:
-        return given
-    return declared.render(names)
+def _built(
+    task: Task[Any, Any], arguments: Mapping[str, Any], job_id: str, shared: dict[str, Any], keys: Keys
+) -> NewJob:
+    args = task.signature.encode(arguments)
+    if not keys:
+        return NewJob(id=job_id, args=args, **shared)
+    names = {**task.signature.defaults, **arguments}
+    rendered: dict[str, Any] = {
+        option: template.render(names) for option, template in keys if option not in shared
+    }
+    return NewJob(id=job_id, args=args, **rendered, **shared)
+
+
+def _shared(task: Task[Any, Any], given: Options) -> dict[str, Any]:
+    """What all jobs of one call have, whatever their arguments; without what is not said."""
+    says, around = task.declaration, context()
+    shared = {
+        "task": says.name,
+        "queue": says.queue if given.queue is None else given.queue,
+        "priority": says.priority if given.priority is None else given.priority,
+        "delay": seconds(given.delay),
+        "at": moment(given.at),
+        "expires": says.expires if given.expires is None else seconds(given.expires),
+        "deadline": around.deadline,
+        "unique": given.unique,
+        "ordered": given.ordered,
+        "tenant": given.tenant,
+        "concurrency_limit": says.concurrency_limit,
+        "max_waiting": says.max_waiting,
+        "correlation_id": given.correlation_id or around.correlation_id,
+        "causation_id": around.job_id,
+        "trace": around.trace,
+    }
+    return {name: value for name, value in shared.items() if value is not None}

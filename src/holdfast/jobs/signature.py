@@ -40,6 +40,7 @@ class Signature:
 
     def __init__(self, function: Callable[..., Any], job_type: type) -> None:
         self._where = f"{function.__module__}.{function.__qualname__}"
+        self._argument = f"{self._where}: argument"  # for errors
         hints = _hints(function)
         parameters = list(inspect.signature(function).parameters.values())
         _refuse_variadic(self._where, parameters)
@@ -108,8 +109,8 @@ class Signature:
         """The arguments as JSON text that this task, and a worker with the same code, will take."""
         marked = {**arguments, SECRETS_FIELD: self.secrets} if self.secrets else arguments
         try:
-            text = encode(marked, limit=ARGS_LIMIT, where=f"{self._where}: argument")
-            self.decode(text)
+            text = encode(marked, limit=ARGS_LIMIT, where=self._argument)
+            self._read(text)
         except NewerArguments as error:
             raise UsageError(str(error)) from None
         except PayloadError as error:
@@ -124,13 +125,16 @@ class Signature:
 
     def decode(self, text: str) -> dict[str, Any]:
         """Stored arguments by name, with the types of the signature."""
+        found = self._read(text)
+        return {name: value for name in self.names if (value := getattr(found, name)) is not msgspec.UNSET}
+
+    def _read(self, text: str) -> Any:
         try:
-            found = decode_stored(text, self._type)
+            return decode_stored(text, self._type)
         except PayloadError as error:
             if "unknown field" in str(error) and _is_json(text):
                 raise NewerArguments(f"{self._where}: {error}") from None
             raise PayloadError(f"{self._where}: {error}") from None
-        return {name: value for name in self.names if (value := getattr(found, name)) is not msgspec.UNSET}
 
     def arrange(self, arguments: dict[str, Any]) -> tuple[list[Any], dict[str, Any]]:
         """The arguments as the function takes them: a few by position only, the rest by name."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 import inspect
-from collections.abc import Callable, Coroutine, Iterable, Mapping
+from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
 from typing import Any, Generic, ParamSpec, Protocol, TypeVar
 
 import msgspec
@@ -14,7 +14,6 @@ from holdfast.jobs.handle import Handle
 from holdfast.jobs.options import NONE, Options, options
 from holdfast.jobs.signature import Signature
 from holdfast.kernel.errors import UsageError
-from holdfast.kernel.ids import new_ids
 from holdfast.kernel.show import show
 from holdfast.store.records import NewJob
 
@@ -36,9 +35,10 @@ class Bound(msgspec.Struct, frozen=True):
 class Sender(Protocol):
     """What stores jobs; the one object that tasks know of the program they belong to."""
 
-    def build(
-        self, task: Task[Any, Any], arguments: Mapping[str, Any], given: Options, job_id: str | None = None
-    ) -> NewJob: ...
+    def build(self, task: Task[Any, Any], arguments: Mapping[str, Any], given: Options) -> NewJob: ...
+    def build_many(
+        self, task: Task[Any, Any], calls: Sequence[Mapping[str, Any]], given: Options
+    ) -> list[NewJob]: ...
     async def send(self, task: Task[Any, R], jobs: list[NewJob], given: Options) -> list[Handle[R]]: ...
     def blocking(self, work: Callable[[], Coroutine[Any, Any, Result]], tx: object) -> Result: ...
 
@@ -64,11 +64,7 @@ class Call(Generic[P, R]):
         """Store many jobs, all or none, far faster than one by one."""
         task = self._task
         arguments = [task.arguments_of(call) for call in calls]
-        ids = new_ids(len(arguments))
-        jobs = [
-            task.sender.build(task, each, self._given, job_id)
-            for each, job_id in zip(arguments, ids, strict=True)
-        ]
+        jobs = task.sender.build_many(task, arguments, self._given)
         return await task.sender.send(task, jobs, self._given) if jobs else []
 
     def enqueue_sync(self, *args: P.args, **kwargs: P.kwargs) -> Handle[R]:

@@ -17,7 +17,10 @@ def new_ids(count: int) -> list[str]:
     stamp, drawn = int(world.now() * 1000), int.from_bytes(world.random_bytes(14), "big")
     step = (drawn & 0xFFFF_FFFF) | 1
     first = (drawn >> 93 & 0x0FFF) << 68 | drawn >> 32 & (1 << 61) - 1  # with room above it: no id runs over
-    return [_written(stamp, first + number * step) for number in range(count)]
+    head = _written(stamp, first)[:19]  # only what comes after it changes
+    low = 0x8000_0000_0000_0000 | first & 0x3FFF_FFFF_FFFF_FFFF
+    tails = [f"{low + number * step:016x}" for number in range(count)]
+    return [f"{head}{tail[:4]}-{tail[4:]}" for tail in tails]
 
 
 def _written(milliseconds: int, chance: int) -> str:

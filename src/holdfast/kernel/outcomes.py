@@ -13,7 +13,7 @@ from holdfast.kernel.show import show, storable
 RESULT_LIMIT = 256 * 1024  # bytes of JSON text kept with the job
 
 
-class Done(msgspec.Struct, frozen=True):
+class Done(msgspec.Struct, frozen=True, gc=False):
     """It succeeded; `result` is JSON text."""
 
     result: str | None = None

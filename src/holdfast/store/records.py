@@ -20,7 +20,7 @@ NOTE_LIMIT = 500  # characters of a running job's note
 ERRORS_KEPT = 20  # errors of the newest attempts kept with a job
 
 
-class NewJob(msgspec.Struct, frozen=True, kw_only=True):
+class NewJob(msgspec.Struct, frozen=True, kw_only=True, gc=False):  # texts and numbers: no cycle is possible
     """One job to store. It checks itself when built, so a bad value never reaches a database."""
 
     id: str
@@ -58,6 +58,27 @@ class NewJob(msgspec.Struct, frozen=True, kw_only=True):
         check_args(self.args)
         _check_times(self)
         _check_keys(self)
+
+    @property
+    def is_plain(self) -> bool:
+        """Whether it is ready at once, and has nothing that must be looked at."""
+        return (
+            self.unique is None
+            and self.ordered is None
+            and self.concurrency is None
+            and self.tenant is None
+            and self.max_waiting is None
+            and self.delay is None
+            and self.at is None
+            and self.expires is None
+            and self.deadline is None
+            and self.guard is None
+        )
+
+    @property
+    def is_batchable(self) -> bool:
+        """Whether it can be stored together with those of other callers: nothing in it can be refused."""
+        return self.unique is None and self.max_waiting is None
 
     @property
     def keyed(self) -> bool:
@@ -157,7 +178,7 @@ def _check_concurrency(job: NewJob) -> None:
     _set(job, "concurrency_limit", check_int("concurrency_limit", job.concurrency_limit, 1, 10_000))
 
 
-class Enqueued(msgspec.Struct, frozen=True):
+class Enqueued(msgspec.Struct, frozen=True, gc=False):
     id: str  # of the stored job: the one there was, when a unique key was taken
     created: bool
 
@@ -209,7 +230,7 @@ class AttemptError(msgspec.Struct, frozen=True):
     error: str
 
 
-class Claim(msgspec.Struct, frozen=True):
+class Claim(msgspec.Struct, frozen=True, gc=False):
     """The right to run a job now: until `lease_until`, and only while nobody has a newer token."""
 
     job_id: str
@@ -257,7 +278,7 @@ def check_claim(claim: object) -> None:
         check_name("concurrency", claim.concurrency)
 
 
-class Finish(msgspec.Struct, frozen=True):
+class Finish(msgspec.Struct, frozen=True, gc=False):
     claim: Claim
     outcome: Outcome
 

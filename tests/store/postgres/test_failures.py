@@ -183,12 +183,13 @@ async def test_a_backend_killed_before_commit_leaves_nothing(store, other):
 
 async def test_verbs_survive_that_all_connections_were_closed(store, other):
     await asyncio.gather(*(put(store) for _ in range(5)))
+    idle = list(store.database.pool._idle)
     async with other.transaction() as tx:
         await tx.fetch(
             "SELECT pg_terminate_backend(pid) FROM pg_stat_activity "
             "WHERE datname = current_database() AND pid <> pg_backend_pid()"
         )
-    while not all(connection.is_closed() for connection in store.database.pool._idle):
+    while not all(connection.is_closed() for connection in idle):
         await asyncio.sleep(0.01)
     assert len(await take(store, 10)) == 5
 

@@ -10,7 +10,7 @@ from holdfast.store.batching import Batcher
 from holdfast.store.bell import STOP, news_of
 from holdfast.store.edge import checked
 from holdfast.store.postgres.connection import BEGIN, IMPATIENT, AlreadyStored
-from holdfast.store.postgres.enqueue import PLAIN, enqueue, is_batchable, is_plain, is_single, plain_columns
+from holdfast.store.postgres.enqueue import PLAIN, enqueue, is_plain, is_single, plain_columns
 from holdfast.store.postgres.failures import Blocked
 from holdfast.store.postgres.moves import cancel
 from holdfast.store.postgres.rows import LIVE, OVER, to_record
@@ -96,7 +96,7 @@ class Jobs(Subject):
 
     async def _enqueue(self, jobs: Sequence[NewJob], *, again: bool) -> list[Enqueued]:
         self._database.pool.check()
-        if not again and len(jobs) < _MANY and is_batchable(jobs):
+        if not again and len(jobs) < _MANY and all(job.is_batchable for job in jobs):
             return await self._together(jobs)
         if not again and len(jobs) >= _MANY and is_plain(jobs):
             return await self._copied(jobs)

@@ -2,21 +2,26 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Sequence
 from functools import partial
+from weakref import WeakKeyDictionary
 
 from holdfast.kernel.errors import CommitUnknown, NotOpen, StoreError, TooManyWaiting
 from holdfast.kernel.show import storable
+from holdfast.store.batching import Batcher
 from holdfast.store.bell import STOP, news_of
 from holdfast.store.edge import checked
 from holdfast.store.records import Count, Enqueued, JobRecord, NewJob
 from holdfast.store.sqlite.connection import Db
 from holdfast.store.sqlite.moves import end_parked, end_queued, pass_on
 from holdfast.store.sqlite.rows import RECORD, Row, to_record
-from holdfast.store.sqlite.subject import Subject
+from holdfast.store.sqlite.subject import File, Subject
 from holdfast.store.states import Held, State
 
 _TRIES = 5  # for a call whose answer was lost
+_TOGETHER = 500  # jobs of several callers in one commit
+_FEW = 100  # jobs of one caller that may share it
 _JOB = """
     INSERT INTO holdfast_job (id, task, queue, priority, args, generation, bounded, enqueued_at, expires_at, deadline,
         unique_key, ordering_key, concurrency_key, concurrency_limit, tenant, guard,
@@ -28,9 +33,22 @@ _QUEUED = """
     VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"""
 
 
+# Ready at once: half of the columns, and what is queued follows from what was stored.
+_PLAIN = """
+    INSERT INTO holdfast_job (id, task, queue, priority, args, generation, bounded, enqueued_at,
+        correlation_id, causation_id, trace)
+    VALUES (?, ?, ?, ?, ?, ?, 0, ?, ?, ?, ?)"""
+_PLAIN_QUEUED = """
+    INSERT INTO holdfast_queued (seq, rank, priority, queue)
+    SELECT seq, ?1 + seq - ?2, priority, queue FROM holdfast_job WHERE seq >= ?2"""
+
+
 def enqueue(db: Db, jobs: Sequence[NewJob]) -> list[Enqueued]:
     """Store all of them, or raise before anything is written. An id that is known is not stored again."""
     known = _known(db, jobs)
+    if not known and all(job.is_plain for job in jobs) and len({job.id for job in jobs}) == len(jobs):
+        _insert_plain(db, jobs)
+        return [Enqueued(job.id, True) for job in jobs]
     twins = _twins(db, jobs, known)
     new = {job.id: job for job in jobs if job.id not in known and job.id not in twins}
     _refuse_crowd(db, list(new.values()))
@@ -40,9 +58,11 @@ def enqueue(db: Db, jobs: Sequence[NewJob]) -> list[Enqueued]:
 
 
 def _known(db: Db, jobs: Sequence[NewJob]) -> set[str]:
-    """Of a single job the insert itself would tell; many are asked for at once."""
-    sql = "SELECT id FROM holdfast_job WHERE id = ?"
-    return {job.id for job in jobs if db.value(sql, job.id) is not None}
+    ids = (
+        '["' + '","'.join([job.id for job in jobs]) + '"]'
+    )  # made of hexadecimal digits, whatever the caller says
+    sql = "SELECT id FROM holdfast_job WHERE id IN (SELECT value FROM json_each(?))"
+    return {row[0] for row in db.rows(sql, ids)}
 
 
 def _twins(db: Db, jobs: Sequence[NewJob], known: set[str]) -> dict[str, str]:
@@ -75,6 +95,20 @@ def _refuse_crowd(db: Db, new: Sequence[NewJob]) -> None:
                 f"Task {task!r} has {waiting} jobs waiting and may have {min(limits)} (max_waiting); "
                 f"{len(limits)} more were refused and nothing was stored. Try again later, or raise max_waiting."
             )
+
+
+def _insert_plain(db: Db, new: Sequence[NewJob]) -> None:
+    rank = db.draw("rank", len(new))
+    db.run_many(_PLAIN, [_plain_row(job, db.now) for job in new])
+    # One after the other in one transaction: no number is skipped, and none is larger.
+    db.run(_PLAIN_QUEUED, rank, db.connection.last_insert_rowid() - len(new) + 1)
+
+
+def _plain_row(job: NewJob, now: float) -> Row:
+    return (
+        job.id, job.task, job.queue, job.priority, job.args, job.generation, now,
+        job.correlation_id, job.causation_id, job.trace,
+    )  # fmt: skip
 
 
 def _insert(db: Db, new: Sequence[NewJob]) -> None:
@@ -184,6 +218,13 @@ def cancel(db: Db, job_id: str, reason: str) -> State | None:
 
 @checked
 class Jobs(Subject):
+    def __init__(self, file: File) -> None:
+        super().__init__(file)
+        self._batchers: WeakKeyDictionary[
+            asyncio.AbstractEventLoop, Batcher[Sequence[NewJob], list[Enqueued]]
+        ]
+        self._batchers = WeakKeyDictionary()  # a file may be used from several loops
+
     async def enqueue(
         self,
         jobs: Sequence[NewJob],
@@ -191,14 +232,36 @@ class Jobs(Subject):
         tx: object | None = None,
         again: bool = False,  # noqa: ARG002  an id is known here for as long as the history keeps it
     ) -> list[Enqueued]:
-        answers = await self._enqueue(jobs, tx)
+        if tx is not None:
+            answers = await self._file.write(partial(enqueue, jobs=jobs), tx=tx)
+        elif len(jobs) <= _FEW and all(job.is_batchable for job in jobs):
+            self._file.check_free()  # here: the batch is another task's, which would wait for its own caller
+            answers = await self._batcher().add(jobs)
+        else:
+            answers = await self._enqueue(jobs)
         self._file.hint(news_of(jobs, answers), tx=tx)
         return answers
 
-    async def _enqueue(self, jobs: Sequence[NewJob], tx: object | None) -> list[Enqueued]:
+    def _batcher(self) -> Batcher[Sequence[NewJob], list[Enqueued]]:
+        loop = asyncio.get_running_loop()
+        if (found := self._batchers.get(loop)) is None:
+            found = self._batchers[loop] = Batcher(
+                self._enqueue_groups, size=len, limit=_TOGETHER, name="enqueue"
+            )
+        return found
+
+    async def rest(self) -> None:
+        """Wait for what callers of this loop have asked for together."""
+        if (found := self._batchers.get(asyncio.get_running_loop())) is not None:
+            await found.rest()
+
+    async def _enqueue_groups(self, groups: Sequence[Sequence[NewJob]]) -> list[list[Enqueued]]:
+        """The jobs of many callers as one batch, and each caller's answers."""
+        answers = iter(await self._enqueue([job for group in groups for job in group]))
+        return [[next(answers) for _ in group] for group in groups]
+
+    async def _enqueue(self, jobs: Sequence[NewJob]) -> list[Enqueued]:
         call = partial(enqueue, jobs=jobs)
-        if tx is not None:
-            return await self._file.write(call, tx=tx)
         lost: CommitUnknown | None = None
         for _ in range(_TRIES):
             try:

@@ -70,7 +70,9 @@ class SqliteStore:
             raise
 
     async def close(self) -> None:
+        """What was asked before is still done."""
         self.wakeups.stop()
+        await self.jobs.rest()
         await self._reader.stop()
         await self._writer.stop()
 
@@ -140,6 +142,9 @@ class SqliteStore:
             if not repeatable:
                 raise
             return await still_unknown(unknown, self._writer.run(call, urgent=urgent))
+
+    def check_free(self) -> None:
+        self._writer.check_free()
 
     def hint(self, queues: Collection[str], *, tx: object | None = None) -> None:
         """After the commit: now, or when the transaction has ended well."""

@@ -21,6 +21,9 @@ class File(Protocol):
     ) -> T:
         """`repeatable`: doing it twice is as good as once, so it is, when the answer to the first try was lost."""
 
+    def check_free(self) -> None:
+        """Raise when whoever asks is inside a transaction of its own, and would wait for itself."""
+
     async def read(self, call: Callable[[Db], T]) -> T: ...
     def hint(self, queues: Collection[str], *, tx: object | None = None) -> None: ...
 

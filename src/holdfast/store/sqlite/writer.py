@@ -69,13 +69,16 @@ class Writer(Served):
         return session
 
     def _put(self, item: object) -> None:
+        self.check_free()
+        super()._put(item)
+
+    def check_free(self) -> None:
         session = self._session_open
         if session is not None and session.ended is None and session.owner == asyncio.current_task():
             raise UsageError(
                 "This is inside `async with hf.transaction() as tx`, which holds the only write lock of the SQLite file, "
                 "so it would wait for itself. Pass tx=tx, or do it after the block."
             )
-        super()._put(item)
 
     def _open(self) -> None:
         super()._open()

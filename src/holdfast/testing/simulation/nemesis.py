@@ -77,6 +77,7 @@ class Nemesis:
 
     def slow(self, fault: Fault) -> None:
         self._slow_until = self._loop.time() + fault.seconds
+        self._fleet.history.event("slow", fault.seconds)
 
     # --- faults that wait at a crash point ---
 

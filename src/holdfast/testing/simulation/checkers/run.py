@@ -22,6 +22,9 @@ class Violation(msgspec.Struct, frozen=True):
         return f"{self.invariant}: {self.text}"
 
 
+_STALL = 0.55  # seconds for which a slow disk stops everyone, at most
+
+
 @dataclass
 class Life:
     """When a process lived, in virtual seconds, and when it was not itself."""
@@ -51,6 +54,10 @@ class Run:
         self.healed = next((event.moment for event in self.history.happened("healed")), self.ended)
         steps = [event.moment for event in self.history.happened("fault") if "host clock" in event.data]
         self.host_stepped = steps
+        # The disk is everyone's: who wants nothing of it stands still as well while another waits for it.
+        self.slow = [
+            (event.moment, event.moment + event.data + _STALL) for event in self.history.happened("slow")
+        ]
         self.workers = sorted({event.data for event in self.history.happened("booted")})
 
     def args(self, made: Made) -> Args | NamedArgs:
@@ -72,7 +79,7 @@ class Run:
         )  # the database's clock is a large number: its seconds are rounded
         if life.opened > begin - 1.0 or life.ended < end:
             return False
-        if any(start < end and begin < stop for start, stop in life.paused):
+        if any(start < end and begin < stop for start, stop in [*life.paused, *self.slow]):
             return False
         return all(_smooth(call) for call in life.calls if _within(call, begin, end))
 
