@@ -41,21 +41,46 @@ async def test_a_claim_whose_answer_was_lost_comes_back_before_its_lease_ends(hf
         assert (record.attempt, record.interruptions, record.suspect) == (1, 0, False)
 
 
-async def test_what_is_known_or_has_just_been_claimed_is_left_alone(hf):
+class Holder:
+    """What strays look at of a worker."""
+
+    name, asked, answered = "w", 3, 3
+
+    def __init__(self, *known):
+        self.runs = {(claim.job_id, claim.token): None for claim in known}
+
+
+@pytest.fixture
+async def claims(hf):
     @hf.task
     async def any_task() -> None: ...
 
     await any_task.enqueue_many([{}] * 2)
-    known, fresh = await hf.store.claims.claim({"default": 2}, lease=30, worker="w")
-    runs = {(known.job_id, known.token): None}
-    strays = Strays(hf.store, runs, worker="w")
+    return await hf.store.claims.claim({"default": 2}, lease=30, worker="w")
+
+
+async def test_what_is_known_or_is_seen_for_the_first_time_is_left_alone(hf, claims):
+    known, stray = claims
+    strays = Strays(hf.store, Holder(known))
     await strays.look()
     assert len(await hf.store.claims.held_by("w")) == 2
     with heard("worker.strays_returned") as notes:
         await strays.look()
     assert await hf.store.claims.held_by("w") == [known]
     assert [note["number"] for note in notes] == [1]
-    assert (await hf.store.jobs.get(fresh.job_id)).attempt == 0
+    assert (await hf.store.jobs.get(stray.job_id)).attempt == 0
+
+
+async def test_what_a_question_may_still_bring_is_left_alone(hf, claims):
+    holder = Holder()
+    holder.asked = 4  # and its answer is late
+    strays = Strays(hf.store, holder)
+    for _ in range(5):
+        await strays.look()
+    assert len(await hf.store.claims.held_by("w")) == 2
+    holder.asked, holder.answered = 5, 4  # it never came, and the worker asks again
+    await strays.look()
+    assert await hf.store.claims.held_by("w") == []
 
 
 async def test_a_long_job_is_no_stray(hf):

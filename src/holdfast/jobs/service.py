@@ -95,7 +95,7 @@ class WorkerService:
         )  # fmt: skip
         scheduler = Scheduler(self._store, self._enqueuer, self._registry.schedules)
         known = Periodic("known-tasks", self._let_known_go, every=_KNOWN_EVERY)
-        strays = Strays(self._store, worker.runs, worker=self.name)
+        strays = Strays(self._store, worker)
         looks = Periodic("strays", strays.look, every=self._lease / 6)
         for service in (renewer, upkeep, scheduler, known, looks):
             await service.start()

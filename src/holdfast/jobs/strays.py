@@ -5,28 +5,30 @@ Left alone they would wait for the end of their lease, be charged an interruptio
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-
-from holdfast.jobs.run import Run
+from holdfast.jobs.worker import Worker
 from holdfast.kernel.telemetry import note
 from holdfast.store.ports import Store
 
 
 class Strays:
-    """What is not known in two looks is a stray: a claim that is being answered is known by the second."""
+    """A claim that is unknown when every question asked before it was seen has been answered, or given up, is a stray."""
 
-    def __init__(self, store: Store, runs: Mapping[tuple[str, int], Run], *, worker: str) -> None:
-        self._store, self._runs, self._worker = store, runs, worker
-        self._seen: set[tuple[str, int]] = set()
+    def __init__(self, store: Store, worker: Worker) -> None:
+        self._store, self._worker = store, worker
+        self._seen: dict[
+            tuple[str, int], int
+        ] = {}  # how many questions had been asked when it was first seen
 
     async def look(self) -> None:
-        unknown = {
-            (claim.job_id, claim.token): claim
-            for claim in await self._store.claims.held_by(self._worker)
-            if (claim.job_id, claim.token) not in self._runs
-        }
-        strays = [claim for key, claim in unknown.items() if key in self._seen]
-        self._seen = set(unknown)
+        worker = self._worker
+        held = await self._store.claims.held_by(worker.name)
+        unknown = {key: claim for claim in held if (key := (claim.job_id, claim.token)) not in worker.runs}
+        strays = [
+            claim
+            for key, claim in unknown.items()
+            if key in self._seen and self._seen[key] <= worker.answered
+        ]
+        self._seen = {key: self._seen.get(key, worker.asked) for key in unknown}
         if strays:
             await self._store.claims.release(strays)
-            note("worker.strays_returned", worker=self._worker, number=len(strays))
+            note("worker.strays_returned", worker=worker.name, number=len(strays))

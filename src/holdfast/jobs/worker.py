@@ -58,6 +58,7 @@ class Worker:
         self._bell = asyncio.Event()
         self._hints = 1  # looks that were asked for, and how many have been made
         self._looked = 0
+        self.asked = self.answered = 0  # questions for claims: how many were begun, and have ended somehow
         self._trouble: str | None = None
         self._draining = False
         self._alone = False  # a suspect runs here, and nothing else
@@ -216,6 +217,7 @@ class Worker:
         hints, began = self._hints, monotonic()
         claims: list[Claim] = []
         accepted: list[bool] = []
+        self.asked += 1
         try:
             if wants is None:
                 accepted = await self._claims.finish(finishes)
@@ -228,6 +230,8 @@ class Worker:
         except BaseException:
             self._finishes = finishes + self._finishes  # the token decides; asking again does no harm
             raise
+        finally:
+            self.answered += 1
         for item, ok in zip(finishes, accepted, strict=True):
             self._end(item, ok)
         if wants is not None:
@@ -319,7 +323,11 @@ class Worker:
 
     async def _look_for_suspect(self) -> None:
         began = monotonic()
-        claim = await self._claims.claim_suspect(self._queues, lease=self._lease, worker=self.name)
+        self.asked += 1
+        try:
+            claim = await self._claims.claim_suspect(self._queues, lease=self._lease, worker=self.name)
+        finally:
+            self.answered += 1
         self._clearing_until, self._suspects_due = 0.0, monotonic() + jittered(_SUSPECTS_EVERY)
         if claim is None:
             return
