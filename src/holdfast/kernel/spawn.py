@@ -95,11 +95,15 @@ class Reply(Generic[T]):
 
 
 def deliver(answers: Iterable[tuple[Reply[Any], Any]]) -> None:
-    """Answer many from a thread, with one wake-up for each loop that waits."""
+    """Answer many, with one wake-up for each loop of another thread that waits."""
+    here = asyncio._get_running_loop()  # noqa: SLF001  the public one raises where there is none
     by_loop: dict[asyncio.AbstractEventLoop, list[tuple[Reply[Any], Any]]] = {}
     for answer in answers:
         by_loop.setdefault(answer[0].loop, []).append(answer)
     for loop, batch in by_loop.items():
+        if loop is here:
+            _fill_all(batch)
+            continue
         try:
             loop.call_soon_threadsafe(_fill_all, batch)
         except RuntimeError:  # the loop was closed: nobody waits any more

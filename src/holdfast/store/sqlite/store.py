@@ -42,7 +42,7 @@ class SqliteStore:
         opened = partial(Db, self.path, synchronous=synchronous)
         self._writer = Writer(opened)
         self._reader = Reader(partial(opened, reading=True))
-        self.wakeups = Wakeups(partial(opened, reading=True), self._reader.check)
+        self.wakeups = Wakeups(self.path, partial(opened, reading=True), self._reader.check)
         self.jobs = Jobs(self)
         self.claims = Claims(self)
         self.holds = Holds(self)

@@ -1,4 +1,4 @@
-"""Wake-ups on SQLite: this process is told by itself, and others are seen in the file, about every 5 milliseconds."""
+"""Wake-ups on SQLite: this process tells itself; others touch the file, and their jobs are seen in it every 5 milliseconds."""
 
 from __future__ import annotations
 
@@ -8,9 +8,11 @@ from contextlib import suppress
 
 import apsw
 
+from holdfast.kernel.clock import monotonic
 from holdfast.kernel.clock import timeout as time_limit
 from holdfast.kernel.errors import StoreError
 from holdfast.kernel.spawn import spawn
+from holdfast.kernel.touches import touch, watch
 from holdfast.store.bell import EVERYONE, Bell, names_of
 from holdfast.store.edge import checked
 from holdfast.store.sqlite.connection import Db
@@ -21,7 +23,9 @@ _LINGER = 20  # looks after the last who waited: most will wait again
 
 @checked
 class Wakeups:
-    def __init__(self, opened: Callable[[], Db], check: Callable[[], None]) -> None:
+    def __init__(self, path: str, opened: Callable[[], Db], check: Callable[[], None]) -> None:
+        self._log = f"{path}-wal"  # it is there while anyone has the file open, and its times mean nothing
+        self._touched = 0.0
         self._check = check  # raises when the store is not open in this process
         self._bell = Bell()
         self._watch = Watch(opened)
@@ -34,6 +38,9 @@ class Wakeups:
         """A hint of our own, so its names need no look."""
         if queues:
             self._bell.ring(queues)
+            if monotonic() - self._touched > EVERY:  # or they look soon anyway
+                self._touched = monotonic()
+                touch(self._log)
 
     async def wait(self, queues: Collection[str], timeout: float) -> bool:  # noqa: ASYNC109  its end is an answer
         self._check()
@@ -49,12 +56,17 @@ class Wakeups:
     async def _watch_file(self) -> None:
         """One look serves all who wait; it ends when nobody has waited for a while."""
         idle, never = 0, asyncio.Event()
-        while idle < _LINGER:
-            with suppress(TimeoutError):
-                async with time_limit(EVERY):  # by the loop's clock, whatever time a test makes it
-                    await never.wait()
-            self._look()
-            idle = 0 if self._bell.is_awaited else idle + 1
+        unwatch = watch(self._log, self._look)
+        try:
+            while idle < _LINGER:
+                with suppress(TimeoutError):
+                    async with time_limit(EVERY):  # by the loop's clock, whatever time a test makes it
+                        await never.wait()
+                self._look()
+                idle = 0 if self._bell.is_awaited else idle + 1
+        finally:
+            if unwatch is not None:
+                unwatch()
 
     def _look(self) -> None:
         if self._watch.has_news():
