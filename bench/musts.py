@@ -106,7 +106,9 @@ def _memory(table: Table, store: str) -> Must:
     """Only the smallest peer, on any store, may be smaller. Those without a worker of their own have nothing to weigh."""
     ours = table.rate("holdfast", store, "memory_idle")
     sizes = sorted(
-        size for each in ("postgres", "redis", "sqlite") for size in table.peers(each, "memory_idle")
+        size
+        for each in ("postgres", "redis", "sqlite")
+        for size in table.peers(each, "memory_idle", _WORKERS.__contains__)
     )
     reached = None if ours is None or len(sizes) < 2 else sizes[1] / ours
     return Must(f"{store}: an idle worker is smaller than every peer but the smallest", 1.0, reached)

@@ -37,7 +37,7 @@ turns, so that a ratio survives another machine.
 - **Pickup latency.** From before the call that enqueues until the handler starts, one idle worker in another process, jobs 20
   to 40 ms apart. arq looks every 10 ms instead of every 500, DBOS every 50 ms instead of every second.
 - **Memory.** The resident size of the largest process of an idle worker that has run a few jobs.
-- **Recovery** (`FULL=1`). A worker is killed with SIGKILL in the middle of a job and started again, with default settings.
+- **Recovery** (peers only with `FULL=1`). A worker is killed with SIGKILL in the middle of a job and started again, with default settings.
 
 Holdfast and the limit are measured before and after the peers of each measure; the figure is the median. What a peer's program
 looks like stands in `bench/peers/`, one small file each; their versions are locked in `requirements/bench/`.

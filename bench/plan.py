@@ -24,7 +24,8 @@ class Size:
     samples: int
     idle: float
     minutes: float
-    measures: Sequence[str] = MEASURES[:-1]
+    measures: Sequence[str] = MEASURES
+    peers_recover: bool = False  # half a minute and more for each of them
     stores: Sequence[str] = STORES
 
     def options(self, system: System, measure: str) -> dict[str, Any]:
@@ -42,9 +43,11 @@ class Size:
 QUICK = Size(rounds=1, enqueue=2.0, bulk=1.5, drain=4.5, samples=220, idle=1.0, minutes=14)
 FULL = Size(
     rounds=3, enqueue=5.0, bulk=3.0, drain=7.0, samples=500, idle=3.0, minutes=120,
-    measures=MEASURES, stores=("postgres", "redis", "redis-fsync", "sqlite"),
+    peers_recover=True, stores=("postgres", "redis", "redis-fsync", "sqlite"),
 )  # fmt: skip
-TINY = Size(rounds=1, enqueue=0.2, bulk=0.2, drain=0.2, samples=20, idle=0.2, minutes=5)
+TINY = Size(
+    rounds=1, enqueue=0.2, bulk=0.2, drain=0.2, samples=20, idle=0.2, minutes=5, measures=MEASURES[:-1]
+)
 
 
 @dataclass(frozen=True)
@@ -73,7 +76,8 @@ def steps(size: Size, choice: Choice) -> Iterator[Step]:
     """Measure by measure, and store by store within it: what is compared runs within the same minutes."""
     for measure in size.measures:
         for store in size.stores:
-            for system in _turns(store, size.rounds) if measure != "recovery" else _once(store):
+            recovers = measure == "recovery"
+            for system in _once(store, size) if recovers else _turns(store, size.rounds):
                 if _applies(system, measure) and choice.has(system, measure):
                     yield Step(system, measure)
 
@@ -87,10 +91,11 @@ def _turns(store: str, rounds: int) -> Iterator[System]:
     yield from reversed(ours)
 
 
-def _once(store: str) -> Iterator[System]:
+def _once(store: str, size: Size) -> Iterator[System]:
     """What takes long, and is told in seconds."""
     yield from (system for system in HOLDFAST if system.store == store)
-    yield from _peers(store)
+    if size.peers_recover:
+        yield from _peers(store)
 
 
 def _peers(store: str) -> Iterator[System]:

@@ -92,7 +92,7 @@ class PostgresServer:
     def create_database(self) -> str:
         """A new, empty database; returns its name."""
         self._databases += 1
-        name = f"made_{self._databases}"
+        name = f"made_{os.getpid()}_{self._databases}"  # several processes may share the server
         self.run("createdb", "-h", "127.0.0.1", "-p", str(self.port), "-U", "postgres", name)
         return name
 
