@@ -4,18 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any, TypeAlias
+from typing import Any
 
 import msgspec
 
-from holdfast.store.fairness import PLACES, Tour, choose, is_crowd, some_of_each
+from holdfast.store.fairness import PLACES, Tour, some_of_each
 from holdfast.store.ladder import climb
+from holdfast.store.postgres.connection import BEGIN
 from holdfast.store.postgres.locks import Keys, Lock, take_own
 from holdfast.store.postgres.promotion import apply, look_at
 from holdfast.store.postgres.rows import WAITING, same_id, to_waiting
 from holdfast.store.statements import Procedure, Statement
-
-Passed: TypeAlias = tuple[list[str], list[str], list[str]]  # orders, slots and jobs
 
 
 class Candidate(msgspec.Struct, frozen=True):
@@ -55,29 +54,32 @@ class Past:
         return free
 
     @property
+    def passed(self) -> tuple[list[str], list[str], list[str]]:
+        return [*self.orders], [*self.slots], [*self.jobs]
+
+    @property
     def size(self) -> int:
         return len(self.orders) + len(self.slots) + len(self.jobs)
 
 
-def find_candidates(limit: int, past: Past, tour: Tour) -> Procedure[list[Candidate]]:
-    """Without locks: what has arrived, in a crowd some of each tenant, then what is due."""
-    passed = ([*past.orders], [*past.slots], [*past.jobs])
-    rows = yield Statement(_CANDIDATES, (limit, *passed))
+def find_candidates(limit: int, past: Past) -> Procedure[tuple[list[Candidate], list[Candidate]]]:
+    """Without locks: what has arrived, and what is due."""
+    rows = yield Statement(_CANDIDATES, (limit, *past.passed))
     found = {True: list[Candidate](), False: list[Candidate]()}
     for *candidate, is_due in rows:
         found[is_due].append(_to_candidate(candidate))
-    fair = (yield from _some_of_each(limit, passed, tour)) if is_crowd(found[False], limit) else []
-    return choose(found[False], fair, found[True], limit)
+    return found[False], found[True]
 
 
-def _some_of_each(limit: int, passed: Passed, tour: Tour) -> Procedure[list[Candidate]]:
+def find_some_of_each(limit: int, past: Past, tour: Tour) -> Procedure[list[Candidate]]:
+    """In a crowd: some of what has arrived of each tenant."""
     rows = yield Statement(_PLACES, (*tour.after, PLACES))
     places = [(queue, tenant) for queue, tenant in rows]
     tour.seen(places)
     if not (each := some_of_each(limit, places)):
         return []
     where = ([queue for queue, _ in places], [tenant for _, tenant in places])
-    return [_to_candidate(row) for row in (yield Statement(_SOME_OF_EACH, (each, *passed, *where)))]
+    return [_to_candidate(row) for row in (yield Statement(_SOME_OF_EACH, (each, *past.passed, *where)))]
 
 
 def _to_candidate(row: Sequence[Any]) -> Candidate:
@@ -85,6 +87,10 @@ def _to_candidate(row: Sequence[Any]) -> Candidate:
     return Candidate(job_id, Keys(ordered, concurrency), rank)
 
 
+# The two below walk along (queue, tenant, rank), and only along the index that has this order: sorting is switched off for
+# them. Otherwise, while statistics say that nothing has arrived, any index of arrived jobs is as cheap, and when a crowd
+# comes they would walk through all of it. So also no `=`: the planner would then take the rank's order for enough.
+IN_ORDER = f"{BEGIN}; SET LOCAL enable_sort = off"
 # One probe of the index for each place, however many jobs each has.
 _NEXT_PLACE = """SELECT queue, coalesce(tenant, '') AS tenant FROM holdfast.job
     WHERE held = 'arrived' AND (queue, coalesce(tenant, '')) > ({after})
@@ -108,15 +114,19 @@ SELECT * FROM (
     SELECT id::text, ordering_key, concurrency_key, rank, true FROM holdfast.job
     WHERE held = 'time' AND run_at <= (SELECT holdfast.now()) AND {_NOT_PAST}
     ORDER BY run_at, rank LIMIT $1) due"""
+_PLACE = "(j.queue, coalesce(j.tenant, ''), j.rank)"
 # None whose order has an earlier job that is not looked at: it would overtake that one.
 _SOME_OF_EACH = f"""
 SELECT w.* FROM unnest($5::text[], $6::text[]) AS p(queue, tenant) CROSS JOIN LATERAL (
     SELECT id::text, ordering_key, concurrency_key, rank FROM holdfast.job j
-    WHERE held = 'arrived' AND j.queue = p.queue AND coalesce(j.tenant, '') = p.tenant AND {_NOT_PAST}
-        AND (ordering_key IS NULL OR NOT EXISTS (
-            SELECT FROM holdfast.job e WHERE e.held = 'arrived' AND e.ordering_key = j.ordering_key
-                AND e.rank < j.rank AND (e.queue, coalesce(e.tenant, '')) <> (p.queue, p.tenant)))
-    ORDER BY rank LIMIT $1) w"""
+    WHERE held = 'arrived' AND {_PLACE} > (p.queue, p.tenant, -1) AND {_PLACE} < (p.queue, p.tenant, {2**63 - 1})
+        AND {_NOT_PAST}
+        AND (ordering_key IS NULL OR (
+            SELECT e.rank FROM holdfast.job e WHERE e.held = 'arrived' AND e.ordering_key IS NOT NULL
+                AND (e.ordering_key, e.rank) > (j.ordering_key, -1) AND (e.ordering_key, e.rank) < (j.ordering_key, j.rank)
+                AND (e.queue, coalesce(e.tenant, '')) <> (p.queue, p.tenant)
+            ORDER BY e.ordering_key, e.rank LIMIT 1) IS NULL)
+    ORDER BY {_PLACE[1:-1]} LIMIT $1) w"""
 
 
 class Looked(msgspec.Struct, frozen=True):

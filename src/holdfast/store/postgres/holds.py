@@ -11,8 +11,15 @@ from holdfast.kernel.errors import HoldfastError
 from holdfast.kernel.telemetry import note
 from holdfast.store.batching import is_one_items_fault
 from holdfast.store.edge import checked
-from holdfast.store.fairness import Tour
-from holdfast.store.postgres.candidates import Candidate, Past, find_candidates, promote
+from holdfast.store.fairness import Tour, choose, is_crowd
+from holdfast.store.postgres.candidates import (
+    IN_ORDER,
+    Candidate,
+    Past,
+    find_candidates,
+    find_some_of_each,
+    promote,
+)
 from holdfast.store.postgres.finishes import putting_back
 from holdfast.store.postgres.locks import Keys, take_chain
 from holdfast.store.postgres.moves import expire, find_expired
@@ -94,13 +101,22 @@ class Holds(Subject):
         looked, past = 0, Past()
         for _ in range(_ROUNDS):
             before = past.size
-            found = await self._database.read(partial(find_candidates, limit - looked, past, self._tour))
+            found = await self._find(limit - looked, past)
             is_all = len(found) < limit - looked
             for start in range(0, len(found), CHUNK):
                 looked += await self._promote(found[start : start + CHUNK], window, past)
             if is_all or looked >= limit or past.size == before:
                 break
         return looked
+
+    async def _find(self, limit: int, past: Past) -> list[Candidate]:
+        """What has arrived, in a crowd some of each tenant, then what is due."""
+        arrived, due = await self._database.read(partial(find_candidates, limit, past))
+        if not is_crowd(arrived, limit):
+            return choose(arrived, [], due, limit)
+        make = partial(find_some_of_each, limit, past, self._tour)
+        fair = await self._database.atomic(make, begin=IN_ORDER, repeatable=True)
+        return choose(arrived, fair, due, limit)
 
     async def _promote(self, part: Sequence[Candidate], window: int, past: Past) -> int:
         """All together. When that fails, it is halved until the one row that is at fault is alone, and passed over."""
