@@ -12,8 +12,9 @@ from holdfast.kernel.ids import new_id
 from holdfast.kernel.outcomes import Done, Retry
 from holdfast.store import ports
 from holdfast.store.edge import RULES
+from holdfast.store.idempotency import KeyClaim, KeyScope
 from holdfast.store.postgres.store import PostgresStore
-from holdfast.store.records import AuditEntry, Claim, Finish, KeyClaim, KeyScope, Lease, NewJob
+from holdfast.store.records import AuditEntry, Claim, Finish, Lease, NewJob
 from holdfast.store.sqlite.store import SqliteStore
 from holdfast.store.states import Held
 

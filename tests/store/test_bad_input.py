@@ -16,7 +16,8 @@ from holdfast.kernel.codec import encode
 from holdfast.kernel.errors import PayloadError, UsageError
 from holdfast.kernel.ids import new_id
 from holdfast.kernel.outcomes import Retry, Snooze
-from holdfast.store.records import AuditEntry, Claim, Finish, KeyClaim, KeyScope, Lease
+from holdfast.store.idempotency import KeyClaim, KeyScope
+from holdfast.store.records import AuditEntry, Claim, Finish, Lease
 from holdfast.store.states import Held
 from holdfast.testing.conformance import SqliteHarness
 from holdfast.testing.conformance.harness import event_loop

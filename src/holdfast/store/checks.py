@@ -8,19 +8,9 @@ from typing import Any, TypeVar
 from holdfast.kernel.errors import LeaseLost, UsageError
 from holdfast.kernel.names import check_int, check_name, check_seconds, check_text
 from holdfast.kernel.show import show, storable
+from holdfast.store.idempotency import KeyClaim, KeyScope
 from holdfast.store.once import pair_of
-from holdfast.store.records import (
-    NOTE_LIMIT,
-    AuditEntry,
-    Claim,
-    Finish,
-    KeyClaim,
-    KeyScope,
-    Lease,
-    NewJob,
-    check_claim,
-    check_id,
-)
+from holdfast.store.records import NOTE_LIMIT, AuditEntry, Claim, Finish, Lease, NewJob, check_claim, check_id
 from holdfast.store.records import check_args as _check_args
 from holdfast.store.states import Held, State
 

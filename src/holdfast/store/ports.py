@@ -7,6 +7,7 @@ from contextlib import AbstractAsyncContextManager
 from typing import Any, Protocol
 
 from holdfast.store.findings import Finding
+from holdfast.store.idempotency import KeyBusy, KeyClaim, KeyDone, KeyMismatch, KeyScope
 from holdfast.store.records import (
     AuditEntry,
     Claim,
@@ -14,11 +15,6 @@ from holdfast.store.records import (
     Enqueued,
     Finish,
     JobRecord,
-    KeyBusy,
-    KeyClaim,
-    KeyDone,
-    KeyMismatch,
-    KeyScope,
     Lease,
     NewJob,
     Paused,

@@ -347,44 +347,6 @@ class Tick(msgspec.Struct, frozen=True):
     at: float
 
 
-class KeyScope(msgspec.Struct, frozen=True):
-    """Whose key it is: the same text from another tenant, person or route is another key."""
-
-    tenant: str
-    principal: str
-    route: str
-
-    def __post_init__(self) -> None:
-        for kind in ("tenant", "principal", "route"):
-            if (name := getattr(self, kind)) != "":  # empty means none: not every program has tenants
-                _set(self, kind, check_name(kind, name))
-
-
-class KeyClaim(msgspec.Struct, frozen=True):
-    """The right to do what an idempotency key stands for."""
-
-    scope: KeyScope
-    key: str
-    token: int
-    until: float
-
-
-class KeyDone(msgspec.Struct, frozen=True):
-    """It was done before; this is what was answered."""
-
-    response: str  # JSON text
-
-
-class KeyBusy(msgspec.Struct, frozen=True):
-    """Someone is doing it now, and holds the key until then."""
-
-    until: float
-
-
-class KeyMismatch(msgspec.Struct, frozen=True):
-    """The key was used with another request."""
-
-
 class AuditEntry(msgspec.Struct, frozen=True, kw_only=True):
     """Who did what to which thing. Rows are only ever added."""
 

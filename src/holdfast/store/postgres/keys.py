@@ -7,8 +7,9 @@ from typing import TypeAlias
 
 from holdfast.kernel.errors import StoreUnavailable
 from holdfast.store.edge import checked
+from holdfast.store.idempotency import KeyBusy, KeyClaim, KeyDone, KeyMismatch, KeyScope
 from holdfast.store.postgres.subject import Subject
-from holdfast.store.records import ABANDONED, KeyBusy, KeyClaim, KeyDone, KeyMismatch, KeyScope
+from holdfast.store.records import ABANDONED
 from holdfast.store.statements import Procedure, Statement
 
 Begun: TypeAlias = KeyClaim | KeyDone | KeyBusy | KeyMismatch

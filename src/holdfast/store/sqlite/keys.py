@@ -5,7 +5,8 @@ from __future__ import annotations
 from functools import partial
 
 from holdfast.store.edge import checked
-from holdfast.store.records import ABANDONED, KeyBusy, KeyClaim, KeyDone, KeyMismatch, KeyScope
+from holdfast.store.idempotency import KeyBusy, KeyClaim, KeyDone, KeyMismatch, KeyScope
+from holdfast.store.records import ABANDONED
 from holdfast.store.sqlite.connection import Db
 from holdfast.store.sqlite.subject import Subject
 

@@ -9,19 +9,8 @@ import msgspec
 from hypothesis import strategies as st
 from hypothesis.stateful import invariant, precondition, rule
 
-from holdfast.store.records import (
-    ABANDONED,
-    AuditEntry,
-    Enqueued,
-    KeyBusy,
-    KeyClaim,
-    KeyDone,
-    KeyMismatch,
-    KeyScope,
-    Lease,
-    NewJob,
-    Tick,
-)
+from holdfast.store.idempotency import KeyBusy, KeyClaim, KeyDone, KeyMismatch, KeyScope
+from holdfast.store.records import ABANDONED, AuditEntry, Enqueued, Lease, NewJob, Tick
 from holdfast.testing.conformance.kit import job as a_job
 from holdfast.testing.conformance.store_machine import StoreMachine, same
 

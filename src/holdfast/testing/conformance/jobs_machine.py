@@ -13,56 +13,24 @@ from hypothesis.stateful import invariant, precondition, rule
 
 from holdfast.kernel.errors import LeaseLost, TooManyWaiting
 from holdfast.kernel.ids import new_id
-from holdfast.kernel.outcomes import Cancel, Dead, Done, Outcome, Retry, Snooze, Unknown
+from holdfast.kernel.outcomes import Outcome
 from holdfast.store.records import Claim, Enqueued, Finish, JobRecord, NewJob, Rescue
 from holdfast.store.states import OVER, Held, State
+from holdfast.testing.conformance.jobs_strategies import (
+    LIMITS,
+    QUEUES,
+    options,
+    outcomes,
+    picks,
+    wants,
+    workers,
+)
 from holdfast.testing.conformance.kit import Rollback
 from holdfast.testing.conformance.model import Jobs
 from holdfast.testing.conformance.store_machine import StoreMachine, known, same
 
 T = TypeVar("T")
 LEASE = 30.0
-QUEUES = ("a", "b")
-LIMITS = {"c1": 1, "c2": 2}
-BOUND = 3  # max_waiting of the bounded task
-
-
-RARE: dict[str, list[Any]] = {
-    "priority": [-1, 1],
-    "delay": [0.0, 5.0, 40.0],
-    "expires": [4.0, 35.0],
-    "unique": ["u1", "u2"],
-    "ordered": ["o1", "o2"],
-    "concurrency": sorted(LIMITS),
-    "tenant": ["t1", "t2"],
-    "guard": ["g1", "g2"],
-    "max_waiting": [BOUND],
-}
-
-
-@st.composite
-def options(draw: st.DrawFn) -> dict[str, Any]:
-    """What a job may ask for; most ask for little, or little would ever be ready."""
-    names = draw(st.lists(st.sampled_from(sorted(RARE)), max_size=3, unique=True))
-    chosen = {name: draw(st.sampled_from(RARE[name])) for name in names}
-    return {"queue": draw(st.sampled_from(QUEUES)), **chosen}
-
-
-def outcomes() -> st.SearchStrategy[Outcome]:
-    after = st.sampled_from([0.0, 3.0, 10.0])
-    return st.one_of(
-        st.just(Done('"ok"')),
-        st.builds(Retry, after=after, error=st.sampled_from([None, "oops"])),
-        st.builds(Snooze, after=after),
-        st.just(Cancel("gone")),
-        st.just(Dead("broken")),
-        st.just(Unknown("who knows")),
-    )
-
-
-picks = st.lists(st.integers(0, 5), min_size=1, max_size=4)
-wants = st.sampled_from([{"a": 4, "b": 4}, {"b": 3, "a": 3}, {"a": 2}, {"b": 1}, {"a": 1, "b": 1}])
-workers = st.sampled_from(["w1", "w2"])
 
 
 class JobsMachine(StoreMachine):

@@ -5,8 +5,8 @@ from __future__ import annotations
 import asyncio
 from collections import Counter
 
+from holdfast.store.idempotency import KeyBusy, KeyClaim, KeyDone, KeyMismatch, KeyScope
 from holdfast.store.ports import Store
-from holdfast.store.records import KeyBusy, KeyClaim, KeyDone, KeyMismatch, KeyScope
 from holdfast.testing.conformance.harness import Conformance
 from holdfast.testing.conformance.kit import Rollback, raises
 

@@ -6,8 +6,8 @@ import random
 
 from holdfast.kernel.errors import UsageError
 from holdfast.kernel.names import LONGEST, LONGEST_NAME
+from holdfast.store.idempotency import KeyClaim, KeyDone, KeyScope
 from holdfast.store.ports import Store
-from holdfast.store.records import KeyClaim, KeyDone, KeyScope
 from holdfast.testing.conformance.harness import Conformance
 from holdfast.testing.conformance.kit import READY, end, job, put, raises, state_of, take_one
 

@@ -7,7 +7,8 @@ from functools import partial
 from holdfast.kernel.clock import sleep
 from holdfast.kernel.errors import CommitUnknown
 from holdfast.kernel.randomness import jittered, random
-from holdfast.store.records import KeyBusy, KeyClaim, KeyDone, KeyMismatch, KeyScope, Lease
+from holdfast.store.idempotency import KeyBusy, KeyClaim, KeyDone, KeyMismatch, KeyScope
+from holdfast.store.records import Lease
 from holdfast.testing.simulation.fleet import Life
 from holdfast.testing.simulation.history import REFUSALS
 from holdfast.testing.simulation.plan import Op

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterator
 
 from holdfast.kernel.crashpoints import CRASHPOINTS
-from holdfast.store.records import KeyBusy, KeyDone, KeyMismatch
+from holdfast.store.idempotency import KeyBusy, KeyDone, KeyMismatch
 from holdfast.testing.simulation.checkers import Run
 from holdfast.testing.simulation.history import Call
 from holdfast.testing.simulation.ledger import Entry

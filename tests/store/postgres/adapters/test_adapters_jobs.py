@@ -4,7 +4,8 @@ import pytest
 
 from holdfast.kernel.errors import LeaseLost, TooManyWaiting
 from holdfast.kernel.outcomes import Dead, Done, Retry
-from holdfast.store.records import AuditEntry, Finish, KeyClaim, KeyScope
+from holdfast.store.idempotency import KeyClaim, KeyScope
+from holdfast.store.records import AuditEntry, Finish
 from holdfast.store.states import Held, State
 from holdfast.testing.conformance.kit import job, put, take_one, the
 

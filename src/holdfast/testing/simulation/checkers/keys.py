@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Iterator
 
-from holdfast.store.records import ABANDONED, KeyBusy, KeyDone, KeyMismatch
+from holdfast.store.idempotency import KeyBusy, KeyDone, KeyMismatch
+from holdfast.store.records import ABANDONED
 from holdfast.testing.simulation.checkers.run import Run
 from holdfast.testing.simulation.contenders import KEEP_ANSWER
 from holdfast.testing.simulation.history import Call

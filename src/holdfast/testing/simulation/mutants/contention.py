@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from contextlib import ExitStack
 
-from holdfast.store.records import KeyBusy, KeyClaim, KeyDone, KeyMismatch, KeyScope
+from holdfast.store.idempotency import KeyBusy, KeyClaim, KeyDone, KeyMismatch, KeyScope
 from holdfast.store.sqlite import audit, keys
 from holdfast.store.sqlite.connection import Db
 from holdfast.testing.simulation.mutants.planting import mutant, replace, rewrite

@@ -1,0 +1,45 @@
+"""Frozen rows of idempotency keys: who may do what a key stands for, and what was answered."""
+
+from __future__ import annotations
+
+import msgspec
+
+from holdfast.kernel.names import check_name
+
+
+class KeyScope(msgspec.Struct, frozen=True):
+    """Whose key it is: the same text from another tenant, person or route is another key."""
+
+    tenant: str
+    principal: str
+    route: str
+
+    def __post_init__(self) -> None:
+        for kind in ("tenant", "principal", "route"):
+            if (name := getattr(self, kind)) != "":  # empty means none: not every program has tenants
+                msgspec.structs.force_setattr(self, kind, check_name(kind, name))
+
+
+class KeyClaim(msgspec.Struct, frozen=True):
+    """The right to do what an idempotency key stands for."""
+
+    scope: KeyScope
+    key: str
+    token: int
+    until: float
+
+
+class KeyDone(msgspec.Struct, frozen=True):
+    """It was done before; this is what was answered."""
+
+    response: str  # JSON text
+
+
+class KeyBusy(msgspec.Struct, frozen=True):
+    """Someone is doing it now, and holds the key until then."""
+
+    until: float
+
+
+class KeyMismatch(msgspec.Struct, frozen=True):
+    """The key was used with another request."""

@@ -1,0 +1,151 @@
+"""The model's rows, and how those that wait become ready: promote, keys that are passed on, tenants' windows."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from itertools import count
+
+from holdfast.store.records import NewJob
+from holdfast.store.states import Held
+from holdfast.testing.conformance.model_row import Row
+
+WINDOW = 100  # a tenant's, where the verb does not say
+
+
+class Waiting:
+    def __init__(self, now: float) -> None:
+        self.now = now
+        self.rows: dict[str, Row] = {}
+        self.paused: set[str] = set()
+        self._rank, self._token = count(1), count(1)
+
+    # From held to ready.
+
+    def promote(self, *, window: int, limit: int) -> int:
+        arrived = sorted(self._where(lambda row: row.held is Held.ARRIVED), key=lambda row: row.rank)
+        due = self._where(lambda row: row.held is Held.TIME and self._due(row))
+        due.sort(key=lambda row: (row.run_at or 0, row.rank))
+        room = limit - min(len(due), limit // 2)  # neither kind keeps the other out
+        early = (
+            self._some_of_each(arrived, limit)[: room // 2]
+            if len(arrived[:limit]) > limit - limit // 2
+            else []
+        )
+        chosen = [*early, *(row for row in arrived if row not in early)][:room]
+        looked_at = [*sorted(chosen, key=lambda row: row.rank), *due][:limit]
+        for row in looked_at:
+            self._climb(row, window)
+        return len(looked_at)
+
+    def _some_of_each(self, arrived: Sequence[Row], limit: int) -> list[Row]:
+        """In a crowd, the oldest of each queue and tenant; none whose order has an earlier job elsewhere."""
+        places: dict[tuple[str, str], list[Row]] = {}
+        for row in arrived:
+            places.setdefault(_place(row), [])
+            earlier = (other for other in arrived if other.rank < row.rank and other.job.ordered is not None)
+            if all(other.job.ordered != row.job.ordered or _place(other) == _place(row) for other in earlier):
+                places[_place(row)].append(row)
+        each = 0 if len(places) == 1 else max(limit // 2 // len(places), 1)
+        return sorted((row for rows in places.values() for row in rows[:each]), key=lambda row: row.rank)
+
+    def unhold(self, reason: Held, *, queue: str | None, guard: str | None, limit: int) -> int:
+        freed = self._where(
+            lambda row: (
+                row.held is reason and queue in (None, row.job.queue) and guard in (None, row.job.guard)
+            )
+        )
+        freed = sorted(freed, key=lambda row: row.rank)[:limit]
+        for row in freed:
+            row.held = self._looked_at_again(row)
+            if row.held is None:
+                row.rank = next(self._rank)
+        return len(freed)
+
+    def repair(self) -> int:
+        before = len(self._where(lambda row: row.ready))
+        self._pass_on(list(self.rows.values()))
+        waiting = self._where(lambda row: row.held is Held.TENANT)
+        for queue, tenant in sorted({(row.job.queue, row.job.tenant or "") for row in waiting}):
+            self._fill_window(queue, tenant, WINDOW)
+        return len(self._where(lambda row: row.ready)) - before
+
+    def _climb(self, row: Row, window: int) -> None:
+        """Turn, time, slot, window: the first that is missing is the reason; none missing is ready."""
+        key = row.job.ordered
+        if key is not None and not row.has_turn and not self._turn_is_free(key, row):
+            row.held = Held.ORDERING
+            return
+        row.has_turn = key is not None
+        if not self._due(row):
+            row.held = Held.TIME
+            return
+        if row.job.concurrency is not None and row.slot is None:
+            row.slot = min(self._free_slots(row.job), default=None)
+            if row.slot is None:
+                row.held = Held.CONCURRENCY
+                return
+        if row.job.tenant is not None and len(self._ready_of(row.job.queue, row.job.tenant)) >= window:
+            row.held = Held.TENANT
+            return
+        row.held, row.rank = None, next(self._rank)
+
+    def _pass_on(self, freed: Sequence[Row]) -> None:
+        """The next of each key that these rows have let go of: first the turns, then the slots."""
+        candidates: list[Row] = []
+        for key in sorted({row.job.ordered for row in freed if row.job.ordered is not None}):
+            family = [row for row in self.rows.values() if row.job.ordered == key]
+            if not any(row.has_turn for row in family):
+                candidates += sorted(
+                    (row for row in family if row.held is Held.ORDERING), key=lambda row: row.rank
+                )[:1]
+        for key in sorted({row.job.concurrency for row in freed if row.job.concurrency is not None}):
+            family = [row for row in self.rows.values() if row.job.concurrency == key]
+            waiting = sorted(
+                (row for row in family if row.held is Held.CONCURRENCY), key=lambda row: row.by_priority
+            )
+            candidates += waiting[: len(self._free_slots(waiting[0].job)) if waiting else 0]
+        for row in candidates:
+            self._climb(row, WINDOW)
+
+    def _fill_window(self, queue: str, tenant: str | None, window: int) -> None:
+        room = window - len(self._ready_of(queue, tenant))
+        here = self._where(
+            lambda row: row.held is Held.TENANT and (row.job.queue, row.job.tenant) == (queue, tenant)
+        )
+        here.sort(key=lambda row: row.by_priority)
+        for row in here[: max(0, room)]:
+            self._climb(row, window)
+
+    # Small questions.
+
+    def _where(self, test: Callable[[Row], bool]) -> list[Row]:
+        return [row for row in self.rows.values() if test(row)]
+
+    def _due(self, row: Row) -> bool:
+        return row.run_at is None or row.run_at <= self.now
+
+    def _looked_at_again(self, row: Row) -> Held | None:
+        return Held.ARRIVED if row.job.concurrency is not None or row.job.tenant is not None else None
+
+    def _turn_is_free(self, key: str, row: Row) -> bool:
+        return not self._where(
+            lambda other: (
+                other is not row
+                and other.job.ordered == key
+                and (other.has_turn or (other.held is Held.ORDERING and other.rank < row.rank))
+            )
+        )
+
+    def _free_slots(self, job: NewJob) -> list[int]:
+        limit = job.concurrency_limit or 0
+        taken = {
+            row.slot for row in self.rows.values() if row.slot and row.job.concurrency == job.concurrency
+        }
+        return [slot for slot in range(1, limit + 1) if slot not in taken][: max(0, limit - len(taken))]
+
+    def _ready_of(self, queue: str, tenant: str | None) -> list[Row]:
+        return self._where(lambda row: row.ready and (row.job.queue, row.job.tenant) == (queue, tenant))
+
+
+def _place(row: Row) -> tuple[str, str]:
+    return row.job.queue, row.job.tenant or ""
