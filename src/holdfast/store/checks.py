@@ -187,10 +187,9 @@ def check_sql(sql: Any) -> None:
         raise UsageError(f"SQL is text that is not empty, not {show(sql)} ({type(sql).__name__}).")
 
 
-def check_if_given(kind: str, name: Any) -> None:
+def check_if_given(kind: str, name: Any) -> str | None:
     """A name to look for, or None for all."""
-    if name is not None:
-        check_name(kind, name)
+    return None if name is None else check_name(kind, name)
 
 
 def check_tasks(tasks: Any) -> tuple[str, ...] | None:
@@ -204,10 +203,12 @@ def check_tasks(tasks: Any) -> tuple[str, ...] | None:
 def check_wants(wants: Any) -> dict[str, int]:
     if not isinstance(wants, Mapping):
         raise UsageError(f"Say how many of each queue: {{'default': 10}}, not {show(wants)}.")
-    for queue, number in wants.items():
-        check_name("queue", queue)
-        check_int(f"The number of jobs wanted of {show(queue)}", number, 0, 100_000)
-    return dict(wants)
+    return {
+        check_name("queue", queue): check_int(
+            f"The number of jobs wanted of {show(queue)}", number, 0, 100_000
+        )
+        for queue, number in wants.items()
+    }
 
 
 def check_queues(queues: Any) -> tuple[str, ...]:

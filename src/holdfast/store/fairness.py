@@ -5,11 +5,9 @@ By age alone, one job would wait behind all that another tenant has enqueued bef
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Sequence, Sized
 from dataclasses import dataclass
 from typing import Protocol, TypeAlias, TypeVar
-
-from holdfast.store.ladder import share
 
 
 class Arrived(Protocol):
@@ -22,40 +20,49 @@ class Arrived(Protocol):
 T = TypeVar("T", bound=Arrived)
 Place: TypeAlias = tuple[str, str]  # a queue and a tenant; jobs without a tenant are those of ""
 
-PLACES = 100  # places of which one promote takes some
+PLACES = 100  # places of which one promote takes some, at most
 _START: Place = ("", "")
 
 
 @dataclass
 class Tour:
-    """Where the look around the places goes on: of more than PLACES, each has its turn."""
+    """Where the look around the places goes on: of more than a promote can take from, each has its turn."""
 
     after: Place = _START
 
-    def seen(self, places: Sequence[Place]) -> None:
-        self.after = places[-1] if len(places) >= PLACES else _START
+    def seen(self, places: Sequence[Place], wanted: int) -> None:
+        self.after = places[-1] if len(places) >= wanted else _START
 
 
-def is_crowd(oldest: Sequence[Arrived], limit: int) -> bool:
-    """Whether some that have arrived may find no room."""
-    return len(oldest) > limit - limit // 2
+def room_for(due: Sized, limit: int) -> int:
+    """For what has arrived; neither keeps the other out, however many come."""
+    return limit - min(len(due), limit // 2)
 
 
-def some_of_each(limit: int, places: Sequence[Place]) -> int:
-    """How many of each place. None where there is one place only: then its oldest are the oldest."""
-    half = limit // 2
-    return max(half // len(places), 1) if half and len(places) > 1 else 0
+def is_crowd(oldest: Sized, room: int) -> bool:
+    """Whether some that have arrived may find no room, and half of it is something."""
+    return len(oldest) >= room > 1
+
+
+def places_for(room: int) -> int:
+    """How many places it is enough to look at: half of the room is theirs, and each gets one at least."""
+    return min(PLACES, room // 2)
+
+
+def of_each(room: int, places: Sequence[Place]) -> int:
+    return room // 2 // len(places)
 
 
 def choose(oldest: Sequence[T], fair: Sequence[T], due: Sequence[T], limit: int) -> list[T]:
     """At most `limit` of all. What has arrived stays in the order of its ranks: nobody is overtaken."""
-    room = limit - min(len(due), limit // 2)
-    chosen = {job.job_id: job for job in sorted(fair, key=_rank)[: room // 2]}
+    room = room_for(due, limit)
+    chosen = {job.job_id: job for job in fair}
     for job in oldest:
         if len(chosen) >= room:
             break
         chosen[job.job_id] = job
-    return share(sorted(chosen.values(), key=_rank), due, limit)
+    arrived = sorted(chosen.values(), key=_rank)
+    return [*arrived, *due[: limit - len(arrived)]]
 
 
 def _rank(job: Arrived) -> int:

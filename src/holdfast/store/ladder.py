@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import TypeVar
 
@@ -49,13 +49,6 @@ class Facts:
     turns: set[str] = field(default_factory=set)  # ordering keys that have a job whose turn it is
     slots: dict[str, set[int]] = field(default_factory=dict)  # slots taken, by concurrency key
     ready: dict[tuple[str, str], int] = field(default_factory=dict)  # ready jobs, by (queue, tenant)
-
-
-def share(arrived: Sequence[T], due: Sequence[T], limit: int) -> list[T]:
-    """At most `limit` of both, the arrived first; neither keeps the other out, however many come."""
-    room = limit - min(len(due), limit // 2)
-    looked_at = [*arrived[:room]]
-    return [*looked_at, *due[: limit - len(looked_at)]]
 
 
 def climb(waiting: Iterable[Waiting], facts: Facts, *, window: int) -> list[Step]:

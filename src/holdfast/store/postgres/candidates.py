@@ -8,7 +8,7 @@ from typing import Any
 
 import msgspec
 
-from holdfast.store.fairness import PLACES, Tour, some_of_each
+from holdfast.store.fairness import Tour, of_each, places_for
 from holdfast.store.ladder import climb
 from holdfast.store.postgres.connection import BEGIN
 from holdfast.store.postgres.locks import Keys, Lock, take_own
@@ -71,15 +71,16 @@ def find_candidates(limit: int, past: Past) -> Procedure[tuple[list[Candidate], 
     return found[False], found[True]
 
 
-def find_some_of_each(limit: int, past: Past, tour: Tour) -> Procedure[list[Candidate]]:
+def find_some_of_each(room: int, past: Past, tour: Tour) -> Procedure[list[Candidate]]:
     """In a crowd: some of what has arrived of each tenant."""
-    rows = yield Statement(_PLACES, (*tour.after, PLACES))
-    places = [(queue, tenant) for queue, tenant in rows]
-    tour.seen(places)
-    if not (each := some_of_each(limit, places)):
+    wanted = places_for(room)
+    places = [(queue, tenant) for queue, tenant in (yield Statement(_PLACES, (*tour.after, wanted)))]
+    tour.seen(places, wanted)
+    if not places:
         return []
     where = ([queue for queue, _ in places], [tenant for _, tenant in places])
-    return [_to_candidate(row) for row in (yield Statement(_SOME_OF_EACH, (each, *past.passed, *where)))]
+    params = (of_each(room, places), *past.passed, *where)
+    return [_to_candidate(row) for row in (yield Statement(_SOME_OF_EACH, params))]
 
 
 def _to_candidate(row: Sequence[Any]) -> Candidate:

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from functools import partial
 
-from holdfast.kernel.errors import CommitUnknown, StoreError
+from holdfast.kernel.errors import CommitUnknown, HoldfastError, StoreError
 from holdfast.kernel.telemetry import note
 from holdfast.store.batching import Batcher
 from holdfast.store.checks import all_held
@@ -27,9 +27,7 @@ class Claims(Subject):
     def __init__(self, home: Home) -> None:
         super().__init__(home)
         # What has keys stands apart (see endings), so that plain jobs never wait for a key.
-        self._plain: Batcher[Sequence[Finish], list[bool]] = Batcher(
-            self._finish_groups, size=len, limit=500, name="finish"
-        )
+        self._plain: Batcher[Finish, bool] = Batcher(self._finish_batch, limit=500, name="finish")
         self._water = LowWater()
 
     async def claim(self, wants: Mapping[str, int], *, lease: float, worker: str) -> list[Claim]:
@@ -52,7 +50,7 @@ class Claims(Subject):
         try:
             with self._water.timed(hidden, top=True):
                 claims += await self._database.write(make)
-        except StoreError as error:
+        except HoldfastError as error:
             note("claim.answer_lost", worker=worker, error=repr(error))
         places = {queue: place for place, queue in enumerate(wants)}
         return sorted(claims, key=lambda claim: places[claim.queue])
@@ -164,15 +162,12 @@ class Claims(Subject):
         except CommitUnknown as unknown:
             return await self._settled(finishes, unknown)
 
-    async def _finish_groups(self, groups: Sequence[Sequence[Finish]]) -> list[list[bool]]:
-        """The finishes of many callers as one, and each caller's answers."""
-        together = [item for group in groups for item in group]
-        make = partial(f.finish, together, impatient=True)
+    async def _finish_batch(self, finishes: Sequence[Finish]) -> list[bool]:
+        make = partial(f.finish, finishes, impatient=True)
         try:
-            told = iter(await self._database.write(make, urgent=True))
+            return await self._database.write(make, urgent=True)
         except CommitUnknown as unknown:
-            told = iter(await self._settled(together, unknown))
-        return [[next(told) for _ in group] for group in groups]
+            return await self._settled(finishes, unknown)
 
     async def _settled(self, finishes: Sequence[Finish], unknown: CommitUnknown) -> list[bool]:
         endings = [f.ending(item) for item in finishes]

@@ -249,5 +249,5 @@ def behind(missing: list[str]) -> SchemaMissing:
 def unknown(error: BaseException) -> CommitUnknown:
     return CommitUnknown(
         f"PostgreSQL's answer to a commit was lost ({error!r}): it happened or it did not. "
-        "Look before doing it again, or repeat it with the same ids."
+        "Look before doing it again; jobs may be enqueued with the same ids and again=True."
     )

@@ -13,7 +13,7 @@ from functools import partial
 from typing import TypeAlias
 
 from holdfast.kernel.clock import monotonic
-from holdfast.kernel.errors import CommitUnknown, StoreError
+from holdfast.kernel.errors import CommitUnknown
 from holdfast.kernel.spawn import spawn
 from holdfast.store.batching import Batcher, is_one_items_fault
 from holdfast.store.parts import in_parts, partly
@@ -41,9 +41,7 @@ class Place:
 class Endings:
     def __init__(self, database: Database) -> None:
         self._database = database
-        self._together: Batcher[Sequence[f.Ending], list[Answer]] = Batcher(
-            self._write_groups, size=len, limit=CHUNK, name="end"
-        )
+        self._together: Batcher[f.Ending, Answer] = Batcher(self._write, limit=CHUNK, name="end")
         self._lines: dict[Lock, list[Place]] = {}
 
     async def end(self, endings: Sequence[f.Ending]) -> list[bool]:
@@ -71,10 +69,6 @@ class Endings:
         except Blocked:  # by someone who has a row of the batch: from now on each caller is by itself
             return await self._database.patience.wait(partial(self._write, endings))
 
-    async def _write_groups(self, groups: Sequence[Sequence[f.Ending]]) -> list[list[Answer]]:
-        answers = iter(await self._write([item for group in groups for item in group]))
-        return [[next(answers) for _ in group] for group in groups]
-
     async def _write(self, endings: Sequence[f.Ending], *, first: Lock | None = None) -> list[Answer]:
         make = partial(f.end_free, endings, first=first)
         try:
@@ -96,7 +90,8 @@ class Endings:
         line = self._lines.get(lock)
         if line is None:
             self._lines[lock] = [place]
-            spawn(self._serve(lock), name="end:line")
+            serving = spawn(self._serve(lock), name="end:line")
+            serving.add_done_callback(lambda _: self._left(lock))
         else:
             line.append(place)
         return await place.answer
@@ -104,15 +99,14 @@ class Endings:
     async def _serve(self, lock: Lock) -> None:
         """Until nobody is in line."""
         line = self._lines[lock]
-        try:
-            while line:
-                await self._serve_some(lock, line[:CHUNK])
-                line[:] = [place for place in line if not place.answer.done()]
-        finally:
-            del self._lines[lock]
-            _fail(
-                line, StoreError("The wait for a key was given up: its task has ended. Nothing was stored.")
-            )
+        while line:
+            await self._serve_some(lock, line[:CHUNK])
+            line[:] = [place for place in line if not place.answer.done()]
+
+    def _left(self, lock: Lock) -> None:
+        """Also when it was cancelled, before its first step even."""
+        told = "The wait for a key was given up: its task has ended. It happened or it did not."
+        _fail(self._lines.pop(lock), CommitUnknown(told))
 
     async def _serve_some(self, lock: Lock, places: Sequence[Place]) -> None:
         try:

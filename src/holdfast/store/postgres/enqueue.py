@@ -174,7 +174,7 @@ _OVER = "EXISTS (SELECT FROM holdfast.history h WHERE h.id = g.id)"
 _REFUSED = f"""
 refused AS MATERIALIZED (
     SELECT * FROM (
-        SELECT g.task, count(*) AS new, min(g.max_waiting) AS most, (
+        SELECT g.task, count(DISTINCT g.id) AS new, min(g.max_waiting) AS most, (
             SELECT count(*) FROM holdfast.job j WHERE j.bounded AND j.state = 'queued' AND j.task = g.task) AS waiting
         FROM given g WHERE g.max_waiting IS NOT NULL
             AND NOT EXISTS (SELECT FROM holdfast.job j WHERE j.id = g.id) AND NOT EXISTS ({_HELD_BY_OTHER}){{known}}

@@ -11,7 +11,7 @@ from holdfast.kernel.errors import HoldfastError
 from holdfast.kernel.telemetry import note
 from holdfast.store.batching import is_one_items_fault
 from holdfast.store.edge import checked
-from holdfast.store.fairness import Tour, choose, is_crowd
+from holdfast.store.fairness import Tour, choose, is_crowd, room_for
 from holdfast.store.postgres.candidates import (
     IN_ORDER,
     Candidate,
@@ -112,10 +112,10 @@ class Holds(Subject):
     async def _find(self, limit: int, past: Past) -> list[Candidate]:
         """What has arrived, in a crowd some of each tenant, then what is due."""
         arrived, due = await self._database.read(partial(find_candidates, limit, past))
-        if not is_crowd(arrived, limit):
-            return choose(arrived, [], due, limit)
-        make = partial(find_some_of_each, limit, past, self._tour)
-        fair = await self._database.atomic(make, begin=IN_ORDER, repeatable=True)
+        room, fair = room_for(due, limit), list[Candidate]()
+        if is_crowd(arrived, room):
+            make = partial(find_some_of_each, room, past, self._tour)
+            fair = await self._database.atomic(make, begin=IN_ORDER, repeatable=True)
         return choose(arrived, fair, due, limit)
 
     async def _promote(self, part: Sequence[Candidate], window: int, past: Past) -> int:

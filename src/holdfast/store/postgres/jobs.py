@@ -77,8 +77,8 @@ def count() -> Procedure[list[Count]]:
 class Jobs(Subject):
     def __init__(self, home: Home) -> None:
         super().__init__(home)
-        self._batches: Batcher[Sequence[NewJob], list[Enqueued]] = Batcher(
-            self._enqueue_groups, size=len, limit=_TOGETHER, name="enqueue"
+        self._batches: Batcher[NewJob, Enqueued] = Batcher(
+            self._enqueue_batch, limit=_TOGETHER, name="enqueue"
         )
 
     async def enqueue(
@@ -119,14 +119,11 @@ class Jobs(Subject):
         except Blocked:
             return await self._database.patience.wait(partial(self._settled, jobs, begin=IMPATIENT))
 
-    async def _enqueue_groups(self, groups: Sequence[Sequence[NewJob]]) -> list[list[Enqueued]]:
-        """The jobs of many callers as one batch, and each caller's answers."""
-        jobs = [job for group in groups for job in group]
+    async def _enqueue_batch(self, jobs: Sequence[NewJob]) -> list[Enqueued]:
         try:
-            answers = iter(await self._database.write(partial(enqueue, jobs, impatient=True)))
+            return await self._database.write(partial(enqueue, jobs, impatient=True))
         except CommitUnknown as unknown:
-            answers = iter(await still_unknown(unknown, self._repeated(jobs)))
-        return [[next(answers) for _ in group] for group in groups]
+            return await still_unknown(unknown, self._repeated(jobs))
 
     async def _settled(
         self, jobs: Sequence[NewJob], *, again: bool = False, begin: str | None = None

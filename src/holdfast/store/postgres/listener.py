@@ -35,7 +35,7 @@ class Listener:
 
     def start(self) -> None:
         """Listen from now on; once is enough."""
-        if self._task is None:
+        if self._task is None or self._task.done():
             self._task = spawn(self._run(), name="wakeups:listen")
 
     async def stop(self) -> None:

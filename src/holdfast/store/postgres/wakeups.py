@@ -56,6 +56,9 @@ class Wakeups:
             self._unsent.update(queues)
             if self._sending is None and self._is_open_here():
                 self._sending = spawn(self._send(), name="wakeups:notify")
+                self._sending.add_done_callback(
+                    self._sent
+                )  # one that is cancelled before its first step has no end
 
     async def wait(self, queues: Collection[str], timeout: float) -> bool:  # noqa: ASYNC109  its end is an answer
         self._database.pool.check()
@@ -70,9 +73,7 @@ class Wakeups:
             return
         self._closing.set()
         if self._sending is not None and self._is_open_here():
-            with suppress(TimeoutError):
-                async with time_limit(_LAST):
-                    await self._sending
+            await asyncio.wait([self._sending], timeout=_LAST)
         await self._listener.stop()
         self._closing = asyncio.Event()
         self._bell.ring((EVERYONE,))
@@ -85,14 +86,15 @@ class Wakeups:
         return True
 
     async def _send(self) -> None:
-        try:
-            while self._unsent:
-                names, self._unsent = self._unsent, set()
-                await self._notify(names)
-                with suppress(TimeoutError):
-                    async with time_limit(BETWEEN):
-                        await self._closing.wait()
-        finally:
+        while self._unsent:
+            names, self._unsent = self._unsent, set()
+            await self._notify(names)
+            with suppress(TimeoutError):
+                async with time_limit(BETWEEN):
+                    await self._closing.wait()
+
+    def _sent(self, task: asyncio.Task[None]) -> None:
+        if self._sending is task:
             self._sending = None
 
     async def _notify(self, names: set[str]) -> None:

@@ -9,7 +9,7 @@ import msgspec
 
 from holdfast.kernel.errors import CommitUnknown
 from holdfast.store.edge import checked
-from holdfast.store.fairness import PLACES, Place, Tour, choose, is_crowd, some_of_each
+from holdfast.store.fairness import Place, Tour, choose, is_crowd, of_each, places_for, room_for
 from holdfast.store.ladder import Waiting
 from holdfast.store.records import Claim
 from holdfast.store.sqlite import finishes, moves, settling
@@ -22,28 +22,29 @@ from holdfast.store.states import Held
 
 def promote(db: Db, *, window: int, limit: int, tour: Tour) -> int:
     oldest = look(db, f"{WAITING} WHERE q.held = 'arrived' ORDER BY q.rank LIMIT :most", most=limit)
-    fair = _some_of_each(db, tour, limit) if is_crowd([*oldest.values()], limit) else {}
     sql = f"{WAITING} WHERE q.held = 'time' AND q.run_at <= :now ORDER BY q.run_at, q.rank LIMIT :most"
     due = look(db, sql, most=limit)
+    room = room_for(due, limit)
+    fair = _some_of_each(db, tour, room) if is_crowd(oldest, room) else {}
     waiting = choose([*oldest.values()], [*fair.values()], [*due.values()], limit)
     moves.promote(db, waiting, window=window, behind=True)
     return len(waiting)
 
 
-def _some_of_each(db: Db, tour: Tour, limit: int) -> dict[str, Waiting]:
-    places = _places(db, tour.after)
-    tour.seen(places)
+def _some_of_each(db: Db, tour: Tour, room: int) -> dict[str, Waiting]:
+    wanted = places_for(room)
+    places = _places(db, tour.after, wanted)
+    tour.seen(places, wanted)
     found: dict[str, Waiting] = {}
-    if each := some_of_each(limit, places):
-        for queue, tenant in places:
-            found |= look(db, _OF_PLACE, most=each, queue=queue, tenant=tenant)
+    for queue, tenant in places:
+        found |= look(db, _OF_PLACE, most=of_each(room, places), queue=queue, tenant=tenant)
     return found
 
 
-def _places(db: Db, after: Place) -> list[Place]:
+def _places(db: Db, after: Place, wanted: int) -> list[Place]:
     """One probe of the index or two for each, however many jobs it has."""
     places: list[Place] = []
-    while len(places) < PLACES and (row := db.row(_NEXT_TENANT, *after) or db.row(_NEXT_QUEUE, after[0])):
+    while len(places) < wanted and (row := db.row(_NEXT_TENANT, *after) or db.row(_NEXT_QUEUE, after[0])):
         after = (row[0], row[1])
         places.append(after)
     return places

@@ -40,27 +40,28 @@ _PLAIN = """
     VALUES (?, ?, ?, ?, ?, ?, 0, ?, ?, ?, ?)"""
 _PLAIN_QUEUED = """
     INSERT INTO holdfast_queued (seq, rank, priority, queue)
-    SELECT seq, ?1 + seq - ?2, priority, queue FROM holdfast_job WHERE seq >= ?2"""
+    SELECT seq, ?1 + seq - ?2, priority, queue FROM holdfast_job WHERE seq BETWEEN ?2 AND ?3"""
 
 
 def enqueue(db: Db, jobs: Sequence[NewJob]) -> list[Enqueued]:
     """Store all of them, or raise before anything is written. An id that is known is not stored again."""
-    known = _known(db, jobs)
-    if not known and all(job.is_plain for job in jobs) and len({job.id for job in jobs}) == len(jobs):
-        _insert_plain(db, jobs)
+    known, first = _known(db, jobs), dict[str, NewJob]()
+    for job in jobs:
+        first.setdefault(job.id, job)
+    once = list(first.values())
+    if not known and all(job.is_plain for job in once):
+        _insert_plain(db, once)
         return [Enqueued(job.id, True) for job in jobs]
-    twins = _twins(db, jobs, known)
-    new = {job.id: job for job in jobs if job.id not in known and job.id not in twins}
-    _refuse_crowd(db, list(new.values()))
+    twins = _twins(db, once, known)
+    new = [job for job in once if job.id not in known and job.id not in twins]
+    _refuse_crowd(db, new)
     if new:
-        _insert(db, list(new.values()))
+        _insert(db, new)
     return [Enqueued(twins.get(job.id, job.id), job.id not in twins) for job in jobs]
 
 
 def _known(db: Db, jobs: Sequence[NewJob]) -> set[str]:
-    ids = (
-        '["' + '","'.join([job.id for job in jobs]) + '"]'
-    )  # made of hexadecimal digits, whatever the caller says
+    ids = '["' + '","'.join([job.id for job in jobs]) + '"]'  # of hexadecimal digits: a NewJob has checked
     sql = "SELECT id FROM holdfast_job WHERE id IN (SELECT value FROM json_each(?))"
     return {row[0] for row in db.rows(sql, ids)}
 
@@ -100,8 +101,10 @@ def _refuse_crowd(db: Db, new: Sequence[NewJob]) -> None:
 def _insert_plain(db: Db, new: Sequence[NewJob]) -> None:
     rank = db.draw("rank", len(new))
     db.run_many(_PLAIN, [_plain_row(job, db.now) for job in new])
-    # One after the other in one transaction: no number is skipped, and none is larger.
-    db.run(_PLAIN_QUEUED, rank, db.connection.last_insert_rowid() - len(new) + 1)
+    last = db.connection.last_insert_rowid()
+    db.run(
+        _PLAIN_QUEUED, rank, last - len(new) + 1, last
+    )  # one after the other in one transaction: none is skipped
 
 
 def _plain_row(job: NewJob, now: float) -> Row:
@@ -220,10 +223,9 @@ def cancel(db: Db, job_id: str, reason: str) -> State | None:
 class Jobs(Subject):
     def __init__(self, file: File) -> None:
         super().__init__(file)
-        self._batchers: WeakKeyDictionary[
-            asyncio.AbstractEventLoop, Batcher[Sequence[NewJob], list[Enqueued]]
-        ]
-        self._batchers = WeakKeyDictionary()  # a file may be used from several loops
+        # For each loop: a file may be used from several.
+        self._batchers: WeakKeyDictionary[asyncio.AbstractEventLoop, Batcher[NewJob, Enqueued]]
+        self._batchers = WeakKeyDictionary()
 
     async def enqueue(
         self,
@@ -232,6 +234,8 @@ class Jobs(Subject):
         tx: object | None = None,
         again: bool = False,  # noqa: ARG002  an id is known here for as long as the history keeps it
     ) -> list[Enqueued]:
+        if not jobs:
+            return []
         if tx is not None:
             answers = await self._file.write(partial(enqueue, jobs=jobs), tx=tx)
         elif len(jobs) <= _FEW and all(job.is_batchable for job in jobs):
@@ -242,23 +246,16 @@ class Jobs(Subject):
         self._file.hint(news_of(jobs, answers), tx=tx)
         return answers
 
-    def _batcher(self) -> Batcher[Sequence[NewJob], list[Enqueued]]:
+    def _batcher(self) -> Batcher[NewJob, Enqueued]:
         loop = asyncio.get_running_loop()
         if (found := self._batchers.get(loop)) is None:
-            found = self._batchers[loop] = Batcher(
-                self._enqueue_groups, size=len, limit=_TOGETHER, name="enqueue"
-            )
+            found = self._batchers[loop] = Batcher(self._enqueue, limit=_TOGETHER, name="enqueue")
         return found
 
     async def rest(self) -> None:
         """Wait for what callers of this loop have asked for together."""
         if (found := self._batchers.get(asyncio.get_running_loop())) is not None:
             await found.rest()
-
-    async def _enqueue_groups(self, groups: Sequence[Sequence[NewJob]]) -> list[list[Enqueued]]:
-        """The jobs of many callers as one batch, and each caller's answers."""
-        answers = iter(await self._enqueue([job for group in groups for job in group]))
-        return [[next(answers) for _ in group] for group in groups]
 
     async def _enqueue(self, jobs: Sequence[NewJob]) -> list[Enqueued]:
         call = partial(enqueue, jobs=jobs)

@@ -20,6 +20,7 @@ from holdfast.store.sqlite.connection import Db, explain
 
 T = TypeVar("T")
 
+_CLOSED = "The store was closed before this was done. Nothing was stored."
 LOCK_WAIT = 10.0  # seconds: longer than any transaction of ours may hold the lock
 
 
@@ -47,12 +48,12 @@ class Served:
         self._inbox = mailbox()
         self._db: Db
         self._process = 0
-        self.running = False
+        self.running = self._over = False
 
     async def start(self) -> None:
         if self.running:
             raise UsageError("The store is open already. Open it once; tasks and requests share it.")
-        self._process = os.getpid()
+        self._process, self._over = os.getpid(), False
         ready: Reply[None] = Reply()
         self._thread = start_thread(self.name, self._whole_body(ready))
         await ready
@@ -77,6 +78,9 @@ class Served:
     def _put(self, item: object) -> None:
         self.check()
         self._inbox.put(item)
+        # The thread sets `_over` before it looks into its inbox for the last time: one of us answers.
+        if self._over:
+            reply_of(item).fill(NotOpen(_CLOSED))
 
     def check(self) -> None:
         """Raise unless it runs, and in this process."""
@@ -108,15 +112,17 @@ class Served:
         except Exception as error:
             yield from self._die(error)
             raise
+        self._over = True
+        answer_all([reply_of(item) for item in (yield Take(self._inbox, 0))], NotOpen(_CLOSED))
 
     def _die(self, error: Exception) -> Body:
         """A mistake of ours ended the thread: nobody may wait for ever for what it will not do."""
-        self.running = False
+        self.running, self._over = False, True
         note("store.thread_died", thread=self.name, error=repr(error))
         died = StoreError(
             f"The thread {self.name} has ended by a mistake of its own: {error!r}. Open the store again."
         )
-        answer_all([*self._unanswered(), *(item.reply for item in (yield Take(self._inbox, 0)))], died)
+        answer_all([*self._unanswered(), *(reply_of(item) for item in (yield Take(self._inbox, 0)))], died)
 
     def _unanswered(self) -> list[Reply[Any]]:
         return []
@@ -126,6 +132,12 @@ class Served:
 
     @abstractmethod
     def _body(self) -> Body: ...
+
+
+def reply_of(item: Any) -> Reply[Any]:
+    """Of a piece of work, or of whatever else a thread is given that begins something."""
+    found: Reply[Any] = item.begun if hasattr(item, "begun") else item.reply
+    return found
 
 
 def explained(error: Exception) -> Exception:

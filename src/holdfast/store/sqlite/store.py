@@ -72,9 +72,11 @@ class SqliteStore:
     async def close(self) -> None:
         """What was asked before is still done."""
         self.wakeups.stop()
-        await self.jobs.rest()
-        await self._reader.stop()
-        await self._writer.stop()
+        try:
+            await self.jobs.rest()
+        finally:
+            await self._reader.stop()
+            await self._writer.stop()
 
     async def migrate(self) -> list[str]:
         """A SQLite store does this when it opens; so this opens it, when it is not open yet."""

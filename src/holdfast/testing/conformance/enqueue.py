@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
+from enum import Enum
+
 from holdfast.kernel.errors import TooManyWaiting
 from holdfast.kernel.outcomes import Dead, Done, Retry, Unknown
 from holdfast.store.ports import Store
@@ -24,8 +27,51 @@ from holdfast.testing.conformance.kit import (
     total,
 )
 
+TWIN = "019d371b-7700-7aa8-9e35-d3c6b38cb0f8"
+
+
+class Queue(str, Enum):  # noqa: UP042  its text is "Queue.MAIL", as that of many programs is
+    """As programs name their queues."""
+
+    MAIL = "mail"
+
 
 class EnqueueConformance(Conformance):
+    async def test_nothing_is_enqueued_and_nothing_happens(self, store: Store) -> None:
+        await put_many(store, 3)
+        done, running, _ = await take(store, 3)
+        await end(store, done)
+        assert await store.jobs.enqueue([]) == []
+        async with store.transaction() as tx:
+            assert await store.jobs.enqueue([], tx=tx) == []
+        assert await total(store) == 2
+        assert await take(store, 3) == []
+        assert await end(store, running)
+
+    async def test_of_one_id_in_a_call_the_first_is_stored(self, store: Store) -> None:
+        first, other = job(args='"first"', unique="u", max_waiting=1), job(unique="u")
+        again = job(id=first.id, args='"again"')
+        answers = await store.jobs.enqueue([first, other, again, first])
+        assert answers == [
+            Enqueued(first.id, True),
+            Enqueued(first.id, False),
+            *[Enqueued(first.id, True)] * 2,
+        ]
+        assert ((await the(store, first.id)).args, (await the(store, first.id)).unique) == ('"first"', "u")
+        assert await total(store) == 1
+
+    async def test_of_one_id_of_two_callers_at_once_one_is_stored(self, store: Store) -> None:
+        jobs = [job(), *[job(args=f'"{number}"', id=TWIN) for number in range(5)], job()]
+        await asyncio.gather(*(store.jobs.enqueue([each]) for each in jobs))
+        assert await total(store) == 3
+        assert len(await take(store, 10)) == 3
+
+    async def test_a_queue_that_is_a_member_of_an_enum_is_its_name(self, store: Store) -> None:
+        job_id = await put(store, queue=Queue.MAIL)
+        assert [record.id for record in await store.jobs.find(queue=Queue.MAIL)] == [job_id]
+        [claim] = await store.claims.claim({Queue.MAIL: 1}, lease=30, worker="w")
+        assert (claim.job_id, claim.queue, type(claim.queue)) == (job_id, "mail", str)
+
     async def test_a_plain_job_is_ready_at_once(self, store: Store) -> None:
         job_id = await put(store)
         assert await state_of(store, job_id) == READY

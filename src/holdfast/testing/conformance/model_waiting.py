@@ -18,6 +18,7 @@ class Waiting:
         self.rows: dict[str, Row] = {}
         self.paused: set[str] = set()
         self._rank, self._token = count(1), count(1)
+        self._after = ("", "")  # the queue and tenant that had the last turn in a crowd
 
     # From held to ready.
 
@@ -26,27 +27,24 @@ class Waiting:
         due = self._where(lambda row: row.held is Held.TIME and self._due(row))
         due.sort(key=lambda row: (row.run_at or 0, row.rank))
         room = limit - min(len(due), limit // 2)  # neither kind keeps the other out
-        early = (
-            self._some_of_each(arrived, limit)[: room // 2]
-            if len(arrived[:limit]) > limit - limit // 2
-            else []
-        )
+        early = self._some_of_each(arrived, room // 2) if len(arrived[:limit]) >= room > 1 else []
         chosen = [*early, *(row for row in arrived if row not in early)][:room]
         looked_at = [*sorted(chosen, key=lambda row: row.rank), *due][:limit]
         for row in looked_at:
             self._climb(row, window)
         return len(looked_at)
 
-    def _some_of_each(self, arrived: Sequence[Row], limit: int) -> list[Row]:
-        """In a crowd, the oldest of each queue and tenant; none whose order has an earlier job elsewhere."""
+    def _some_of_each(self, arrived: Sequence[Row], most: int) -> list[Row]:
+        """In a crowd, the oldest of each queue and tenant, in turns; none whose order has an earlier job elsewhere."""
         places: dict[tuple[str, str], list[Row]] = {}
         for row in arrived:
             places.setdefault(_place(row), [])
             earlier = (other for other in arrived if other.rank < row.rank and other.job.ordered is not None)
             if all(other.job.ordered != row.job.ordered or _place(other) == _place(row) for other in earlier):
                 places[_place(row)].append(row)
-        each = 0 if len(places) == 1 else max(limit // 2 // len(places), 1)
-        return sorted((row for rows in places.values() for row in rows[:each]), key=lambda row: row.rank)
+        turn = [place for place in sorted(places) if place > self._after][:most]
+        self._after = turn[-1] if len(turn) >= most > 0 else ("", "")
+        return [row for place in turn for row in places[place][: most // len(turn)]]
 
     def unhold(self, reason: Held, *, queue: str | None, guard: str | None, limit: int) -> int:
         freed = self._where(

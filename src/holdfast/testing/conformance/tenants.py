@@ -102,6 +102,18 @@ class TenantsConformance(Conformance):
         assert await state_of(store, first) == READY
         assert await state_of(store, second) == held(Held.ORDERING)
 
+    async def test_a_tenant_has_its_turn_beside_crowds_that_are_due_and_small_looks(
+        self, store: Store
+    ) -> None:
+        for number in range(12):
+            await put_many(store, 4, tenant=f"big{number:02}")
+        await put_many(store, 40, queue="late", delay=5)
+        await self.advance(store, 6)
+        small = await put(store, tenant="small")
+        for _ in range(7):  # twelve others, and two of each look are chosen by their places
+            await store.holds.promote(limit=8)
+        assert await state_of(store, small) == READY
+
     async def test_tenants_take_turns(self, store: Store) -> None:
         large = await put_many(store, 100, tenant="large")
         small = await put_many(store, 10, tenant="small")
