@@ -14,8 +14,8 @@ from waiting import until
 from holdfast.store.states import State
 
 WORK = """
-from holdfast.jobs import executor
-executor.HARD_GRACE = 0.5  # seconds; 10 in production
+from holdfast.jobs import renewer
+renewer.HARD_GRACE = 0.5  # seconds; 10 in production
 
 @hf.task(name="wait", retry=QUICK)
 async def wait(job: Job) -> None:

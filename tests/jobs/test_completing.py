@@ -22,10 +22,10 @@ async def test_a_fence_refuses_the_late_finish(hf):
         return "late"
 
     with heard("job.finish_refused") as refused:
-        async with hf.worker(name="zombie", lease=60):
+        async with hf.worker(name="zombie", lease=60) as service:
             handle = await slow.enqueue()
             await started.wait()
-            await hf.store.claims.rescue_worker("zombie")
+            await hf.store.claims.rescue_worker(service.name)
             go.set()
             await until(lambda: refused)
     assert (await handle.record()).result is None
@@ -60,13 +60,13 @@ async def test_who_has_lost_the_job_commits_nothing(hf):
     async def ship(job: Job) -> int:
         runs.append(job.token)
         if len(runs) == 1:
-            await hf.store.claims.rescue_worker("zombie")
+            await hf.store.claims.rescue_worker(service.name)
         async with job.commit(result=len(runs)) as tx:
             await tx.execute("INSERT INTO shipped (job) VALUES ($1)", str(job.token))
         return 0
 
     with heard("job.lease_lost") as lost:
-        async with hf.worker(name="zombie", lease=60):
+        async with hf.worker(name="zombie", lease=60) as service:
             assert await result_of(hf, ship) == 2
     assert len(lost) == 1
     async with hf.transaction() as tx:

@@ -63,8 +63,12 @@ async def test_jobs_taken_ahead_are_given_back_when_they_cannot_begin(hf):
     worker.look()
     await until(lambda: len(worker.runs) == 4)  # those that could not begin soon have gone back
     await until(lambda: worker._pace["default"].ahead == 0)
-    states = [await handle.record() for handle in handles]
-    assert sum(record.state == "queued" and record.attempt == 0 for record in states) == 36
+
+    async def all_are_back():
+        states = [await handle.record() for handle in handles]
+        return sum(record.state == "queued" and record.attempt == 0 for record in states) == 36
+
+    await until(all_are_back)
     await service.stop()
 
 

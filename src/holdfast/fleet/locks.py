@@ -6,7 +6,7 @@ import asyncio
 from types import TracebackType
 
 from holdfast.kernel.clock import monotonic, sleep, timeout
-from holdfast.kernel.errors import HoldfastError, LockHeld, LockLost
+from holdfast.kernel.errors import HoldfastError, LockHeld, LockLost, UsageError
 from holdfast.kernel.ids import new_id
 from holdfast.kernel.names import check_seconds
 from holdfast.kernel.randomness import jittered
@@ -31,7 +31,7 @@ class Lock:
         self._store, self._name = store, name
         self._ttl = check_seconds("lease", lease, minimum=0.1, maximum=86_400)
         self._wait = check_seconds("wait", wait)
-        self._owner = new_id()
+        self._is_entered = False
         self._lease: Lease | None = None
         self._until = 0.0
         self._keeper: asyncio.Task[None] | None = None
@@ -40,11 +40,21 @@ class Lock:
         self._cancels_before = 0
 
     async def __aenter__(self) -> Lease:
-        began = monotonic()
+        if self._is_entered:
+            raise UsageError(
+                f"This object for the lock {self._name!r} is in use. Call hf.lock({self._name!r}) for each block."
+            )
+        self._is_entered = True
+        try:
+            return await self._enter()
+        except BaseException:
+            self._is_entered = False
+            raise
+
+    async def _enter(self) -> Lease:
+        began, owner = monotonic(), new_id()
         give_up, pause = began + self._wait, _FIRST_LOOK
-        while (
-            held := await self._store.leases.acquire(self._name, owner=self._owner, ttl=self._ttl)
-        ) is None:
+        while (held := await self._store.leases.acquire(self._name, owner=owner, ttl=self._ttl)) is None:
             if monotonic() >= give_up:
                 raise LockHeld(
                     f"The lock {self._name!r} is held by another. Try again, or wait longer with wait=."
@@ -62,6 +72,7 @@ class Lock:
     ) -> None:
         assert self._keeper is not None
         self._keeper.cancel()
+        self._is_entered = False
         only_ours = self._take_back_cancel()
         held, self._lease = self._lease, None
         if held is not None and await self._release(held):

@@ -21,7 +21,7 @@ from holdfast.kernel import outcomes
 from holdfast.kernel.clock import after, monotonic, sleep, timeout
 from holdfast.kernel.codec import decode_stored, encode
 from holdfast.kernel.context import Context, become
-from holdfast.kernel.crashpoints import crashpoint
+from holdfast.kernel.crashpoints import Crash, crashpoint
 from holdfast.kernel.errors import (
     TROUBLE,
     CommitUnknown,
@@ -39,7 +39,6 @@ from holdfast.kernel.waits import Telling
 from holdfast.store.ports import Store
 from holdfast.store.records import Claim, Finish
 
-HARD_GRACE = 10.0  # seconds after its timeout in which a run must end, or its process is ended
 LOCK_PATIENCE = 1.0  # seconds, about, until a job whose lock is held tries again
 _TROUBLE_PAUSES = (
     0.2,
@@ -49,7 +48,10 @@ _TROUBLE_PAUSES = (
     4.0,
     8.0,
 )  # seconds between tries to write a death with its handlers' rows
-_ENDS_A_RUN = (Exception, asyncio.CancelledError, SystemExit, KeyboardInterrupt, Stopped, BaseExceptionGroup)
+_NOT_OURS = (
+    GeneratorExit,
+    Crash,
+)  # the loop is closed, or the process has ended: nothing can be awaited any more
 HANDLER_LIMIT = 10.0  # seconds for each on_dead handler
 _DONE = Done()
 
@@ -109,28 +111,27 @@ class Executor:
 
     async def _ending(self, run: Run) -> Ending:
         try:
-            if run.stop is not None:  # while it waited for its slot
-                raise asyncio.CancelledError
             ending = await self._body(run)
-            return await self._lost(run) if self._was_lost(run) else ending
-        except _ENDS_A_RUN as error:
+            return await self._lost(run) if run.stop is Stop.LOST else ending
+        except _NOT_OURS:
+            raise
+        except BaseException as error:  # noqa: BLE001  also what ends programs, and what extensions raise past Exception
             try:
                 return await self._ended_by(run, error)
-            except (
-                _ENDS_A_RUN
-            ) as failure:  # an exception that cannot be read, or a store that cannot be asked
+            except _NOT_OURS:
+                raise
+            except BaseException as failure:  # noqa: BLE001  an exception that cannot be read, a store that cannot be asked
                 note(
                     "executor.failed", job=run.claim.job_id, task=run.claim.task, error=type(failure).__name__
                 )
                 return _broken(run, failure)
 
-    def _was_lost(self, run: Run) -> bool:
-        return run.stop is Stop.LOST
-
     # --- the body ---
 
     async def _body(self, run: Run) -> Ending:
         claim, task = run.claim, run.task
+        if run.stop is not None:  # while it waited for its slot
+            raise asyncio.CancelledError
         if task is None:
             return Unknown(f"this worker has no task {claim.task!r}")
         try:
@@ -207,8 +208,8 @@ class Executor:
 
     def _set_timer(self, run: Run) -> None:
         """Only now: nothing could stop it before."""
-        if run.hard_until is not None:
-            run.timer = after(run.hard_until - HARD_GRACE - monotonic(), run.halt, Stop.TIMEOUT)
+        if run.limit_until is not None:
+            run.timer = after(run.limit_until - monotonic(), run.halt, Stop.TIMEOUT)
 
     async def _locked(self, run: Run, task: Task[Any, Any], arguments: Mapping[str, Any]) -> bool:
         assert task.declaration.lock is not None
@@ -338,7 +339,7 @@ class Executor:
 def _begin(run: Run) -> None:
     run.began = monotonic()
     if run.task is not None and (limit := run.task.declaration.timeout) is not None:
-        run.hard_until = run.began + limit + HARD_GRACE
+        run.limit_until = run.began + limit
 
 
 def _stopped(run: Run) -> Ending:
@@ -353,10 +354,8 @@ def _stopped(run: Run) -> Ending:
 
 
 def _broken(run: Run, error: BaseException | None) -> Ending:
-    """The last resort, without any help: tried again while it may be."""
+    """The last resort, without any help: tried again while it may be. If its success is written, the token refuses this."""
     told = f"its run was ended by {type(error).__name__}"
-    if run.job is not None and run.job.completed:
-        return SETTLED
     if run.task is None or run.stop in (Stop.LOST, Stop.DRAIN):
         return RELEASED
     retry, attempt = run.task.declaration.retry, run.claim.attempt

@@ -18,6 +18,7 @@ Runs = Mapping[tuple[str, int], Run]
 _MARGIN = 1 / 4  # of the lease: a run that could not be renewed is stopped this long before its end
 _PATIENCE = 1 / 5  # of the lease: a run that was stopped so has this long to end
 _AT_A_TIME = 50  # locks that are renewed together
+HARD_GRACE = 10.0  # seconds after its timeout in which a run must end, or its process is ended
 _LOOKS = 0.25  # seconds between looks at what is overdue
 _NUDGES = 1.0  # seconds between two early looks for jobs that are asked to stop
 _PULSE_LATE = 1.0  # seconds without a turn of the worker's loop that are worth a warning
@@ -34,8 +35,10 @@ class Renewer:
         self._beside: Beside | None = None
         self._bell: asyncio.Event | None = None
         self._stopping = False
+        self._trouble: str | None = None
         self._given_up: dict[tuple[str, int], float] = {}  # since when
         self._unlocked: dict[tuple[str, int], float] = {}  # whose lock is lost, since when
+        self._overtime: dict[tuple[str, int], float] = {}  # whose timeout is over, since when that is known
         self._due = 0.0
         self._renewed = 0.0
         self._pulse = monotonic()
@@ -49,6 +52,9 @@ class Renewer:
             self._beside, self._stopping = None, True
             beside.post(self._wake)
             await beside.ended()
+
+    def trouble(self) -> str | None:
+        return self._trouble
 
     def nudge(self) -> None:
         """Someone may have asked a job to stop: look now, not at a third of the lease."""
@@ -78,7 +84,10 @@ class Renewer:
     async def _watch(self) -> None:
         while True:
             await sleep(min(_LOOKS, self._lease / 12))
-            self._look()
+            try:
+                self._look()
+            except Exception as error:  # noqa: BLE001  the next look is as important
+                note("renewer.failed", error=repr(error))
 
     async def _open(self, store: Store) -> None:
         while not self._stopping:
@@ -101,7 +110,9 @@ class Renewer:
                 async with timeout(self._lease / 3):
                     await self._renew(store)
                 self._due = monotonic() + jittered(self._lease / 3, 0.1)
-            except (HoldfastError, TimeoutError) as error:
+                self._trouble = None
+            except Exception as error:  # noqa: BLE001  whatever it is: who does not renew loses every job
+                self._trouble = f"leases were not renewed: {error}"
                 note("renewer.failed", error=repr(error))
                 self._due = monotonic() + jittered(self._lease / 30)
 
@@ -154,7 +165,7 @@ class Renewer:
     def _look(self) -> None:
         """Stop what can no longer be renewed in time; say what stands in the way."""
         now = monotonic()
-        for stopped in (self._given_up, self._unlocked):
+        for stopped in (self._given_up, self._unlocked, self._overtime):
             for key in [key for key in stopped if key not in self._runs]:
                 del stopped[key]
         self._loop.call_soon_threadsafe(self._beat)
@@ -187,7 +198,10 @@ class Renewer:
         return _is_locked(run) and now > run.lock_until - self._lease * _MARGIN
 
     def _is_overdue(self, run: Run) -> bool:
-        return run.hard_until is not None and not run.over and monotonic() > run.hard_until
+        """Counted from when that was seen: who slept through its timeout with the whole process is to be asked first."""
+        if run.limit_until is None or run.over or (now := monotonic()) <= run.limit_until:
+            return False
+        return now > self._overtime.setdefault(run.key, now) + HARD_GRACE
 
     def _must_end(self, run: Run, now: float) -> bool:
         """Its body goes on after its hard limit, or when someone else may have its claim or its lock."""

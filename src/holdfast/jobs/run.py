@@ -26,7 +26,7 @@ class Run:
     """A claim, its task when this program knows it, and what is going on with it."""
 
     __slots__ = (
-        "began", "claim", "hard_until", "job", "lock", "lock_until", "over", "reason", "stop", "task", "thread", "timer", "until", "work",
+        "began", "claim", "job", "limit_until", "lock", "lock_until", "over", "reason", "stop", "task", "thread", "timer", "until", "work",
     )  # fmt: skip
 
     def __init__(self, claim: Claim, task: Task[Any, Any] | None, until: float) -> None:
@@ -35,7 +35,7 @@ class Run:
             until  # on the monotonic clock: counted from before the claim, so never later than the lease
         )
         self.began = 0.0  # 0: it waits for a slot
-        self.hard_until: float | None = None  # when its process must be ended
+        self.limit_until: float | None = None  # when its timeout is over
         self.timer: asyncio.TimerHandle | None = None
         self.work: asyncio.Task[None] | None = None  # what runs it, once it has begun
         self.job: Job | None = None

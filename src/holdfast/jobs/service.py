@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable, Mapping
 from contextlib import AsyncExitStack
 from types import TracebackType
@@ -13,15 +14,17 @@ from holdfast.jobs.executor import Executor
 from holdfast.jobs.pace import check_slots
 from holdfast.jobs.registry import Registry
 from holdfast.jobs.renewer import Renewer
+from holdfast.jobs.run import Run
 from holdfast.jobs.scheduler import Scheduler
 from holdfast.jobs.strays import Strays
 from holdfast.jobs.upkeep import KEEP, Upkeep
 from holdfast.jobs.upkeep import TTL as UPKEEP_TTL
 from holdfast.jobs.worker import Worker
-from holdfast.kernel.errors import TROUBLE
+from holdfast.kernel.errors import TROUBLE, UsageError
 from holdfast.kernel.ids import new_id
 from holdfast.kernel.names import check_name, check_seconds
-from holdfast.kernel.service import Periodic
+from holdfast.kernel.service import Periodic, Services
+from holdfast.kernel.spawn import spawn
 from holdfast.kernel.telemetry import note
 from holdfast.kernel.threads import Threads
 from holdfast.store.ports import Store
@@ -52,18 +55,23 @@ class WorkerService:
     ) -> None:
         self._store, self._registry, self._enqueuer, self._run_sync = store, registry, enqueuer, run_sync
         self._slots = check_slots(queues)
-        self.name = check_name("worker", name or f"worker-{new_id()}")
+        # Claims are held by this name, so no other worker may ever have it: neither a twin nor the one after a restart.
+        self.name = check_name("worker", f"{name or 'worker'}-{new_id()}")
         self._lease = check_seconds("lease", lease, minimum=1.0, maximum=86_400)
         self._grace = check_seconds("grace", grace)
         self._poll = check_seconds("poll", poll, minimum=0.01)
         self._keep = check_seconds("keep", keep)
         self._stuck = stuck
         self._stack = AsyncExitStack()
+        self._troubles: list[Callable[[], str | None]] = []
+        self._stopping: asyncio.Task[None] | None = None
         self.is_running = False
         self.worker: Worker | None = None
 
     async def start(self) -> None:
         """Raises SchemaError when the tables do not fit: no waiting would help."""
+        if self.is_running or self.worker is not None:
+            raise UsageError(f"The worker {self.name} was started already. Make another with hf.worker(…).")
         await check_tables(self._store)
         async with AsyncExitStack() as stack:
             await self._start(stack)
@@ -72,7 +80,11 @@ class WorkerService:
         note("worker.started", worker=self.name, queues=self._slots)
 
     async def _start(self, stack: AsyncExitStack) -> None:
-        """In this order, and stopped in reverse: renewals go on until the last job has ended."""
+        """In this order, and stopped in reverse: renewals go on until the last job has ended, and what it used is closed."""
+        runs: dict[tuple[str, int], Run] = {}
+        renewer = Renewer(self._store, runs, lease=self._lease, stuck=self._stuck)
+        await renewer.start()
+        stack.push_async_callback(renewer.stop)
         resources = await stack.enter_async_context(self._registry.resources.opened())
         threads = Threads(sum(self._slots.values()))
         stack.callback(threads.close)
@@ -81,12 +93,10 @@ class WorkerService:
             worker=self.name, lease=self._lease, run_sync=self._run_sync, resources=resources,
         )  # fmt: skip
         worker = self.worker = Worker(
-            self._store, self._registry, executor, self._slots,
+            self._store, self._registry, executor, self._slots, runs,
             name=self.name, lease=self._lease, poll=self._poll,
         )  # fmt: skip
-        renewer = Renewer(self._store, worker.runs, lease=self._lease, stuck=self._stuck)
         worker.on_hint = renewer.nudge
-        worker.leaves_process = self._stuck is not None
         deaths = Deaths(self._store, self._registry, self._run_sync)
         upkeep = Upkeep(
             self._store, deaths,
@@ -97,9 +107,10 @@ class WorkerService:
         known = Periodic("known-tasks", self._let_known_go, every=_KNOWN_EVERY)
         strays = Strays(self._store, worker)
         looks = Periodic("strays", strays.look, every=self._lease / 6)
-        for service in (renewer, upkeep, scheduler, known, looks):
-            await service.start()
-            stack.push_async_callback(service.stop)
+        services = Services([upkeep, scheduler, known, looks])
+        await services.start()
+        stack.push_async_callback(services.stop)
+        self._troubles = [worker.trouble, renewer.trouble, services.trouble]
         await worker.start()
         stack.push_async_callback(self._stop_worker)
 
@@ -114,16 +125,31 @@ class WorkerService:
         await self.worker.stop(self._grace)
 
     async def stop(self, grace: float | None = None) -> None:
-        """Claim nothing more; running jobs have `grace` seconds to end, the rest go back uncharged."""
+        """Claim nothing more; running jobs have `grace` seconds to end, the rest go back uncharged.
+
+        It goes on when whoever waits for it is cancelled: half stopped, jobs would run on without renewals.
+        """
         if grace is not None:
             self._grace = grace
-        await self._stack.aclose()
-        if self.is_running:
+        if self.is_running and self._stopping is None:
+            self._stopping = spawn(self._stop(), name="worker-stop")
+        if self._stopping is not None:
+            await asyncio.shield(self._stopping)
+
+    async def _stop(self) -> None:
+        try:
+            await self._stack.aclose()
+        finally:
             self.is_running = False
             note("worker.stopped", worker=self.name)
 
+    async def let_go(self) -> bool:
+        """For a process that ends now: put back what still runs, and with it what threads do that did not listen."""
+        return self.worker is not None and await self.worker.let_go()
+
     def trouble(self) -> str | None:
-        return None
+        """What is wrong, for a person; None when all is well."""
+        return "; ".join(found for ask in self._troubles if (found := ask())) or None
 
     async def __aenter__(self) -> Self:
         await self.start()

@@ -10,11 +10,13 @@ import asyncio
 from collections import Counter, deque
 from collections.abc import Callable, Mapping
 from contextvars import copy_context
+from functools import partial
 
 from holdfast.jobs.executor import Ending, Executor
 from holdfast.jobs.run import Run
 from holdfast.kernel.clock import monotonic
 from holdfast.kernel.context import NO_CONTEXT, become
+from holdfast.kernel.outcomes import Done
 from holdfast.kernel.spawn import start
 from holdfast.kernel.waits import is_clean
 
@@ -36,7 +38,8 @@ class Slots:
             copy_context()
         )  # for every task: the one that starts it may be a job's, with its variables
         self._clean.run(become, NO_CONTEXT)
-        self.is_closed = False  # nothing more begins
+        self._is_closed = False  # nothing more begins
+        self._went_well = False  # the run that ended last
 
     def add(self, run: Run) -> None:
         """`begin` starts it when there is room."""
@@ -46,13 +49,14 @@ class Slots:
         for queue in self._waiting:
             if queue not in self._serving and self._has_next(queue):
                 self._moved[queue] = monotonic()
-                self._serving[queue] = start(
-                    self._serve(queue), name="worker-slots", context=self._clean.copy()
-                )
+                task = start(self._serve(queue), name="worker-slots", context=self._clean.copy())
+                self._serving[queue] = task
+                # Not at the end of the task itself: one that is cancelled before its first step has no end.
+                task.add_done_callback(partial(self._served, queue))
 
     def close(self) -> list[Run]:
         """Begin nothing more; returns what has not begun."""
-        self.is_closed = True
+        self._is_closed = True
         return [run for queue in self._waiting for run in self._let_go(queue)]
 
     def late(self, seconds: float) -> dict[str, list[Run]]:
@@ -71,22 +75,24 @@ class Slots:
         return gone
 
     def _has_next(self, queue: str) -> bool:
-        return bool(self._waiting[queue]) and self._busy[queue] < self._numbers[queue] and not self.is_closed
+        return bool(self._waiting[queue]) and self._busy[queue] < self._numbers[queue] and not self._is_closed
 
     async def _serve(self, queue: str) -> None:
         """Until a run waits, or leaves behind what the next must not find, or it is the turn of others."""
         task, until = self._serving[queue], monotonic() + _TURN
-        try:
-            while self._has_next(queue):
-                await self._run(self._waiting[queue].popleft(), task)
-                if self._serving.get(queue) is not task or task.cancelling() or monotonic() > until:
-                    return
-                become(NO_CONTEXT)
-                if not is_clean(self._clean):
-                    return
-        finally:
-            if self._serving.get(queue) is task:
-                self._go_on(queue)
+        while self._has_next(queue):
+            await self._run(self._waiting[queue].popleft(), task)
+            if self._serving.get(queue) is not task or not self._is_as_new(task) or monotonic() > until:
+                return
+
+    def _is_as_new(self, task: asyncio.Task[None]) -> bool:
+        """Whether the next run will find nothing of the last: neither its failure, nor a cancellation, nor its variables."""
+        become(NO_CONTEXT)
+        return self._went_well and not task.cancelling() and is_clean(self._clean)
+
+    def _served(self, queue: str, task: asyncio.Task[None]) -> None:
+        if self._serving.get(queue) is task:
+            self._go_on(queue)
 
     async def _run(self, run: Run, task: asyncio.Task[None]) -> None:
         self._busy[run.claim.queue] += 1
@@ -104,5 +110,6 @@ class Slots:
 
     def _report(self, run: Run, ending: Ending) -> None:
         self._busy[run.claim.queue] -= 1
+        self._went_well = isinstance(ending, Done)
         self._tell(run, ending)
         self.begin()

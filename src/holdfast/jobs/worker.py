@@ -27,6 +27,7 @@ _RETURNED = (Released, Unknown)
 POLL = 1.0  # seconds between looks when no wake-up comes
 _SUSPECTS_EVERY = 2.0  # seconds between looks for suspects
 _CLEARING = 30.0  # seconds for which other work waits for a suspect's turn, at most
+_LONGEST_PAUSE = 3600.0  # seconds between two times, at most
 _AHEAD_LIMIT = 0.5  # seconds for which what was taken ahead of its slot waits at most, about
 _CLEARING_LEASE = "holdfast:suspects"  # of the one worker that makes room for a suspect
 _RELEASE_TRIES = 2
@@ -42,6 +43,7 @@ class Worker:
         registry: Registry,
         executor: Executor,
         slots: Mapping[str, int],
+        runs: dict[tuple[str, int], Run],
         *,
         name: str,
         lease: float,
@@ -49,7 +51,7 @@ class Worker:
     ) -> None:
         self._store, self._claims, self._registry = store, store.claims, registry
         self.name, self._lease, self._poll = name, lease, poll
-        self.runs: dict[tuple[str, int], Run] = {}  # all that is held; the renewer reads it too
+        self.runs = runs  # all that is held; the renewer reads it too
         self._queues, self._window = list(slots), max(slots.values(), default=1)
         self._slots = Slots(slots, executor, self._report)
         self._pace = {queue: Pace(number) for queue, number in slots.items()}
@@ -64,11 +66,11 @@ class Worker:
         self._alone = False  # a suspect runs here, and nothing else
         self._suspects_due = 0.0  # a worker that begins has room for one
         self._clearing_until = 0.0
+        self._clearing_pause = 2 * _CLEARING  # seconds until the next time; more after each that was in vain
         self._tasks: list[asyncio.Task[None]] = []
         self.finished = 0  # runs that ended here
         self._allowance: int | None = None  # runs that this worker still takes
         self._leave: Callable[[], None] | None = None
-        self.leaves_process = False  # the process ends with this worker
         self.on_hint: Callable[[], None] | None = None  # something happened somewhere
         self.on_idle: Callable[[], None] | None = None  # when a look has found nothing and nothing is held
 
@@ -88,24 +90,21 @@ class Worker:
             run.halt(Stop.DRAIN)
         await self._left_within(_STOP_GRACE)
         await self._stop_tasks()
-        if self.leaves_process:  # and with it what threads do that did not listen
-            await self._put_back([run.claim for run in self.runs.values()])
-        elif self.runs:
+        if self.runs:  # nobody may have them before their leases end
             names = sorted({run.claim.task for run in self.runs.values()})
-            note(
-                "worker.left_running", worker=self.name, tasks=names
-            )  # nobody may have them before their leases end
+            note("worker.left_running", worker=self.name, tasks=names)
+
+    async def let_go(self) -> bool:
+        """Put back what still runs after `stop`; whether there was any. The process must end now."""
+        held = [run.claim for run in self.runs.values()]
+        await self._put_back(held)
+        return bool(held)
 
     def _let_go_of_unrun(self) -> list[Claim]:
         unrun = self._slots.close()
         for run in unrun:
             self._forget(run)
         return [run.claim for run in unrun]
-
-    @property
-    def stubborn(self) -> list[Run]:
-        """What still runs after `stop`: only the end of the process ends it."""
-        return [run for run in self.runs.values() if run.work is not None and not run.work.done()]
 
     async def _left_within(self, seconds: float) -> None:
         """Wait for the pump. It is not cancelled in between: a claim whose answer nobody hears would be lost."""
@@ -333,14 +332,21 @@ class Worker:
             return
         if self.runs:  # make room for it first: it must not be charged for the death of another
             await self._put_back([claim])
-            if not await self._may_clear():
+            if self._runs_long() or not await self._may_clear():
                 self._suspects_due = monotonic() + jittered(_CLEARING)
                 return
             self._clearing_until = monotonic() + _CLEARING
-            self._suspects_due = monotonic() + 2 * _CLEARING  # unless there is room before that
+            self._suspects_due = monotonic() + self._clearing_pause  # unless there is room before that
+            self._clearing_pause = min(2 * self._clearing_pause, _LONGEST_PAUSE)
             return
+        self._clearing_pause = 2 * _CLEARING
         self._alone = not self._draining
         await self._accept([claim], began)
+
+    def _runs_long(self) -> bool:
+        """Whether a run will hardly end while all others wait for it."""
+        now = monotonic()
+        return any(run.began and now - run.began > _CLEARING / 2 for run in self.runs.values())
 
     async def _may_clear(self) -> bool:
         """One worker of the fleet is enough."""
@@ -358,7 +364,7 @@ class Worker:
                 if hinted and self.on_hint is not None and any(run.began for run in self.runs.values()):
                     self.on_hint()
                 await self._give_back_late()
-            except HoldfastError as error:
+            except Exception as error:  # noqa: BLE001  whatever it is, it must go on looking
                 note("worker.no_wakeups", error=repr(error))
                 await sleep(jittered(self._poll))
             self.look()

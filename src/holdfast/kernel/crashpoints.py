@@ -16,6 +16,11 @@ CRASHPOINTS = {
     "schedule.before_tick": "a tick is due and its job is not enqueued",
 }
 
+
+class Crash(BaseException):
+    """What a simulated crash raises to end the stack it stands on: nobody may go on after it."""
+
+
 _armed: dict[str, Callable[[str], None]] = {}
 
 

@@ -17,7 +17,7 @@ _tasks: set[asyncio.Task[Any]] = set()
 
 def spawn(work: Coroutine[Any, Any, T], *, name: str) -> asyncio.Task[T]:
     """Run the coroutine beside the caller. asyncio keeps only weak references to tasks; this keeps strong ones."""
-    task = asyncio.get_running_loop().create_task(work, name=name)
+    task = start(work, name=name)
     _tasks.add(task)
     task.add_done_callback(_tasks.discard)
     task.add_done_callback(_tell_failure)
@@ -27,8 +27,14 @@ def spawn(work: Coroutine[Any, Any, T], *, name: str) -> asyncio.Task[T]:
 def start(
     work: Coroutine[Any, Any, T], *, name: str, context: contextvars.Context | None = None
 ) -> asyncio.Task[T]:
-    """`spawn` for who keeps the task and hears of its end: it costs less than half."""
-    return asyncio.get_running_loop().create_task(work, name=name, context=context)
+    """`spawn` for who keeps the task and hears of its end: it costs less than half.
+
+    It never runs before this returns: a task factory of the program may start tasks at once, and ours are not made for that.
+    """
+    loop = asyncio.get_running_loop()
+    if loop.get_task_factory() is None:
+        return loop.create_task(work, name=name, context=context)
+    return asyncio.Task(work, loop=loop, name=name, context=context)
 
 
 async def end(task: asyncio.Task[Any]) -> None:

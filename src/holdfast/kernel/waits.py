@@ -34,14 +34,13 @@ def _rest(work: Coroutine[Any, Any, T], step: Any) -> Generator[Any, None, T]:
         try:
             yield step
         except BaseException as error:  # noqa: BLE001  it is for the work to say what becomes of it
-            resume, value = work.throw, error
+            try:
+                step = work.throw(error)
+            except StopIteration as over:
+                found: T = over.value
+                return found
         else:
             return (yield from work.__await__())
-        try:
-            step = resume(value)
-        except StopIteration as over:
-            found: T = over.value
-            return found
 
 
 def is_clean(before: Context) -> bool:

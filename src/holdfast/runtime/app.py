@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Coroutine, Mapping
-from contextlib import AbstractAsyncContextManager
+from contextlib import AbstractAsyncContextManager, AsyncExitStack
 from types import TracebackType
 from typing import Any, Concatenate, ParamSpec, Protocol, Self, TypeVar, overload
 from weakref import WeakSet
@@ -87,12 +87,14 @@ class Holdfast:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         """Workers that still run leave first, as at the end of their own blocks: they need the store for that."""
-        try:
+        async with AsyncExitStack() as leaving:  # each of them, also when one fails
+            leaving.push_async_callback(self._close)
             for service in [each for each in self._workers if each.is_running]:
-                await service.stop()
-        finally:
-            self._entered, self._portal.home = False, None
-            await self.store.close()
+                leaving.push_async_callback(service.stop)
+
+    async def _close(self) -> None:
+        self._entered, self._portal.home = False, None
+        await self.store.close()
 
     async def migrate(self) -> list[str]:
         """Bring the tables up to date; returns the names of the migrations that were applied."""

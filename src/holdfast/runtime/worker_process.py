@@ -43,17 +43,16 @@ async def run_worker(hf: Holdfast, options: WorkerOptions) -> int:
     unsubscribe = subscribe(tell)
     try:
         async with hf:
-            service = hf.worker(
-                options.queues, name=options.name, lease=options.lease, grace=options.grace, stuck=_stuck
-            )
+            service = hf.worker(options.queues, lease=options.lease, grace=options.grace, stuck=_stuck)
+            service.name = options.name or service.name  # its supervisor has made one, and knows it by that
             await service.start()
             _watch(service, options, leaving)
             gc.freeze()  # what is here now stays: looking through it again and again takes a twentieth of the time
             gc.set_threshold(20_000)
             await leaving.wait()
             await service.stop()
-            if service.worker is not None and service.worker.stubborn:
-                exit_now(0)  # what they hold is released; their threads end with the process
+            if await service.let_go():  # at the very end: from now on another may run it
+                exit_now(0)
     finally:
         unsubscribe()
         forget()

@@ -2,23 +2,23 @@
 
 from __future__ import annotations
 
+from collections.abc import Generator
 from typing import Any
 
 from holdfast.kernel.spawn import deliver
-from holdfast.kernel.world import Body, Take
+from holdfast.kernel.world import Pause, Take
 from holdfast.store.sqlite.served import Served, Stop, Work, explained
 
 
 class Reader(Served):
     name = "holdfast-reader"
 
-    def _body(self) -> Body:
+    def _body(self) -> Generator[Take[Any] | Pause, Any, Stop]:
         while True:
             for item in (yield Take(self._inbox)):
                 if isinstance(item, Stop):
                     self._db.close()
-                    deliver([(item.reply, None)])
-                    return
+                    return item
                 deliver([(item.reply, self._read(item))])
 
     def _read(self, work: Work[Any]) -> Any:

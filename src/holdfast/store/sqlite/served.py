@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from abc import abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Generator
 from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
 
@@ -108,12 +108,13 @@ class Served:
                 break
         deliver([(ready, None)])
         try:
-            yield from self._body()
+            stop = yield from self._body()
         except Exception as error:
             yield from self._die(error)
             raise
         self._over = True
         answer_all([reply_of(item) for item in (yield Take(self._inbox, 0))], NotOpen(_CLOSED))
+        deliver([(stop.reply, None)])
 
     def _die(self, error: Exception) -> Body:
         """A mistake of ours ended the thread: nobody may wait for ever for what it will not do."""
@@ -131,7 +132,8 @@ class Served:
         self._db = self._opened()
 
     @abstractmethod
-    def _body(self) -> Body: ...
+    def _body(self) -> Generator[Take[Any] | Pause, Any, Stop]:
+        """Serve until it is told to stop."""
 
 
 def reply_of(item: Any) -> Reply[Any]:

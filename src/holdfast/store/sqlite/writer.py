@@ -14,7 +14,7 @@ from holdfast.kernel.crashpoints import crashpoint
 from holdfast.kernel.errors import CommitUnknown, HoldfastError, NotOpen, TransactionEnded, UsageError
 from holdfast.kernel.randomness import jittered
 from holdfast.kernel.spawn import Reply, deliver, mailbox
-from holdfast.kernel.world import Body, Pause, Take
+from holdfast.kernel.world import Pause, Take
 from holdfast.store.sqlite.connection import Db, explain
 from holdfast.store.sqlite.served import LOCK_WAIT, Served, Stop, Work, answer_all, explained
 
@@ -87,7 +87,7 @@ class Writer(Served):
     def _late(self) -> bool:
         return monotonic() > self._cutoff
 
-    def _body(self) -> Body:
+    def _body(self) -> Waits[Stop]:
         stop: Stop | None = None
         while stop is None or self._works:
             for item in (yield Take(self._inbox, 0 if self._works or self._sessions else None)):
@@ -112,7 +112,7 @@ class Writer(Served):
             [session.begun for session in self._sessions], NotOpen("The store was closed before this began.")
         )
         self._db.close()
-        deliver([(stop.reply, None)])
+        return stop
 
     def _unanswered(self) -> list[Reply[Any]]:
         return [*(work.reply for work in self._works), *(session.begun for session in self._sessions)]

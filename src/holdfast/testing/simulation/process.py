@@ -10,10 +10,11 @@ from contextlib import AbstractContextManager
 from typing import Any
 
 from holdfast.kernel import spawn, world
+from holdfast.kernel.crashpoints import Crash
 from holdfast.testing.simulation.loop import GATE, SeededLoop, requeue
 
 
-class Killed(BaseException):
+class Killed(Crash):
     """Ends the stack of code that killed its own process; everything it could still reach is closed before."""
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Iterator
 
-from holdfast.jobs.executor import HARD_GRACE
+from holdfast.jobs.renewer import HARD_GRACE
 from holdfast.testing.simulation.checkers.run import Run
 from holdfast.testing.simulation.history import Event
 from holdfast.testing.simulation.ledger import Entry

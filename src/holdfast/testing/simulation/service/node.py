@@ -43,7 +43,7 @@ class App:
 
 def furnish(life: Life) -> None:
     life.app = App(life)
-    life.leave = life.app.service.stop
+    life.leave = lambda: _leave(life.app.service)
 
 
 def new_job(life: Life, op: Op, place: int, spec: JobSpec) -> NewJob:
@@ -102,21 +102,28 @@ async def serve(life: Life) -> None:
         await life.fleet.drain(life)
 
 
+async def _leave(service: WorkerService) -> None:
+    """As the command line does: what still runs goes back when the process is about to end."""
+    await service.stop()
+    await service.let_go()
+
+
 def _service(life: Life, app: App) -> WorkerService:
     plan = life.fleet.plan
-    return WorkerService(
+    service = WorkerService(
         life.store,
         app.registry,
         app.enqueuer,
         dict.fromkeys(plan.queues, plan.slots),
         app.portal.run,
-        name=life.name,
         lease=LEASE,
         grace=plan.grace,
         poll=POLL,
         keep=KEEP,
         stuck=lambda why: _end_process(life, why),
     )
+    service.name = life.name
+    return service
 
 
 def _end_process(life: Life, why: str) -> None:
