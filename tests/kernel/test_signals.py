@@ -47,6 +47,18 @@ async def test_the_second_is_heard_while_the_loop_stands_still(moment):
     end()
 
 
+async def test_a_key_held_down_is_a_second_signal(moment):
+    """Each comes within a moment of the one before."""
+    first, second = [], threading.Event()
+    end = on_signals(first.append, again=lambda _: second.set())
+    began = time.monotonic()
+    while not second.is_set() and time.monotonic() < began + 5:
+        send(signal.SIGINT)
+        time.sleep(moment / 10)
+    end()
+    assert second.is_set()
+
+
 async def test_without_again_each_is_told_on_the_loop(moment):
     heard = []
     end = on_signals(heard.append)

@@ -45,7 +45,7 @@ class _Listener:
         self._loop = asyncio.get_running_loop()
         self._inbox: queue.SimpleQueue[tuple[int, float] | None] = queue.SimpleQueue()
         self._first: float | None = None
-        self._last = float("-inf")
+        self._taken = float("-inf")
         self._turned = threading.Event()
         threading.Thread(target=self._run, name="holdfast-signals", daemon=True).start()
 
@@ -76,9 +76,9 @@ class _Listener:
         return max(_A_TURN, self._first + self._patience - time.monotonic())
 
     def _take(self, number: int, now: float) -> None:
-        before, self._last = self._last, now
-        if now - before <= _ONE_MOMENT:
+        if now - self._taken <= _ONE_MOMENT:
             return
+        self._taken = now  # and not when it was heard: a key held down sends many, and must be obeyed
         is_first = self._first is None
         if is_first:
             self._first = now
