@@ -87,6 +87,14 @@ async def test_a_burst(fleet):
     several = fleet.start("-p", "2", "--burst")
     assert await several.ended() == 0
     await fleet.all_become(more, seconds=1)
+    more = await fleet.put_many("quick", 35)
+    recycled = fleet.start("-p", "2", "--burst", "--max-tasks-per-child", "10")
+    assert await recycled.ended() == 0  # a child that has done its share is no sign that nothing is left
+    await fleet.all_become(more, seconds=1)
+    assert "died" not in recycled.log
+    more = await fleet.put_many("quick", 15)
+    assert await fleet.start("--burst", "--max-tasks-per-child", "10").ended() == 0  # nobody starts the next
+    assert [(await fleet.record(job)).state for job in more].count(State.SUCCEEDED) == 10
 
 
 async def test_a_burst_with_a_suspect(fleet):

@@ -42,6 +42,8 @@ WRONG = {
     "health --live --ready": "not allowed with",
     "health --timeout 0": "number of seconds",
     "doctor -p 0": "whole number",
+    "worker shop:hf --max-tasks-per-child 0": "'0' is not a whole number from 1",
+    "worker shop:hf --max-tasks-per-child=-3": "'-3' is not a whole number from 1",
     "migrate --url mysql://h/d": "names no database",
     "jobs list --app shop": "'shop' names no Holdfast",
     "jobs list --app shop:": "names no Holdfast",

@@ -14,7 +14,7 @@ from holdfast.kernel.processes import Child, start_child
 from holdfast.kernel.randomness import jittered
 from holdfast.kernel.signals import on_signals
 from holdfast.kernel.spawn import spawn
-from holdfast.runtime.worker_process import say
+from holdfast.runtime.worker_process import EXIT_SHARE_DONE, say
 
 _SHORT_LIFE = 5.0  # seconds; whoever dies sooner is started again after a growing pause
 _LONGEST_PAUSE = 30.0
@@ -52,11 +52,12 @@ class Supervisor:
         while True:
             name, began = f"worker-{new_id()}", monotonic()
             code = await self._live(name)
-            if code != 0:
+            died = code not in (0, EXIT_SHARE_DONE)
+            if died:
                 await self._bury(name, code)
-            if self._leaving.is_set() or (self._burst and code == 0):
-                return max(code, 0)
-            short = code != 0 and monotonic() - began < _SHORT_LIFE
+            if self._leaving.is_set() or (self._burst and code == 0):  # nothing is left to do
+                return max(code, 0) if died else 0
+            short = died and monotonic() - began < _SHORT_LIFE
             pause = min(_LONGEST_PAUSE, max(0.2, pause * 2)) if short else 0.0
             await self._pause(jittered(pause))
             if self._leaving.is_set():

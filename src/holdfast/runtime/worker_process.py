@@ -7,6 +7,7 @@ import gc
 import signal
 import sys
 from collections.abc import Mapping
+from functools import partial
 from typing import Any
 
 import msgspec
@@ -18,6 +19,7 @@ from holdfast.kernel.telemetry import subscribe
 from holdfast.runtime.app import Holdfast
 
 EXIT_STUCK = 70  # a run could not be stopped: the process ended itself
+EXIT_SHARE_DONE = 75  # between a child and its supervisor: it has done its share, and there may be more
 EXIT_SECOND_SIGNAL = 130
 _MARGIN = 5.0  # seconds beyond the grace: a loop that stands still then keeps the process from leaving
 
@@ -29,11 +31,12 @@ class WorkerOptions(msgspec.Struct, frozen=True, kw_only=True):
     grace: float = GRACE
     burst: bool = False  # leave when there is nothing to do
     max_tasks: int | None = None  # leave after so many runs
+    supervised: bool = False  # someone starts the next process, and is told why this one left
 
 
 async def run_worker(hf: Holdfast, options: WorkerOptions) -> int:
     """Run until the end; returns the exit code. A second signal does not wait."""
-    leaving = asyncio.Event()
+    leaving = _Leaving()
     forget = on_signals(
         lambda number: _leave(number, leaving),
         again=_leave_at_once,
@@ -49,17 +52,31 @@ async def run_worker(hf: Holdfast, options: WorkerOptions) -> int:
             _watch(service, options, leaving)
             gc.freeze()  # what is here now stays: looking through it again and again takes a twentieth of the time
             gc.set_threshold(20_000)
-            await leaving.wait()
+            code = await leaving.wait()
             await service.stop()
             if await service.let_go():  # at the very end: from now on another may run it
-                exit_now(0)
+                exit_now(code)
     finally:
         unsubscribe()
         forget()
-    return 0
+    return code
 
 
-def _leave(number: signal.Signals, leaving: asyncio.Event) -> None:
+class _Leaving:
+    """The first reason to leave, as an exit code."""
+
+    def __init__(self) -> None:
+        self._code: asyncio.Future[int] = asyncio.get_running_loop().create_future()
+
+    def set(self, code: int = 0) -> None:
+        if not self._code.done():
+            self._code.set_result(code)
+
+    async def wait(self) -> int:
+        return await self._code
+
+
+def _leave(number: signal.Signals, leaving: _Leaving) -> None:
     say(f"{number.name}: no further claims; running jobs may end. Once more leaves at once.")
     leaving.set()
 
@@ -70,13 +87,14 @@ def _leave_at_once(number: signal.Signals) -> None:
     exit_now(EXIT_SECOND_SIGNAL)
 
 
-def _watch(service: WorkerService, options: WorkerOptions, leaving: asyncio.Event) -> None:
+def _watch(service: WorkerService, options: WorkerOptions, leaving: _Leaving) -> None:
     worker = service.worker
     assert worker is not None
     if options.burst:
         worker.on_idle = leaving.set
     if options.max_tasks is not None:
-        worker.leave_after(options.max_tasks, leaving.set)
+        code = EXIT_SHARE_DONE if options.supervised else 0
+        worker.leave_after(options.max_tasks, partial(leaving.set, code))
 
 
 def _stuck(why: str) -> None:

@@ -14,6 +14,7 @@ from holdfast.kernel.errors import UsageError
 from holdfast.kernel.names import check_int
 from holdfast.kernel.processes import die_with_parent
 from holdfast.runtime.app import Holdfast
+from holdfast.runtime.cli.parser import count
 from holdfast.runtime.loading import load_app
 from holdfast.runtime.supervisor import SUPERVISOR, Supervisor
 from holdfast.runtime.worker_process import WorkerOptions, run_worker
@@ -40,7 +41,7 @@ def add(commands: Any) -> None:
     )  # fmt: skip
     worker.add_argument("--burst", action="store_true", help="leave when there is nothing to do")
     worker.add_argument(
-        "--max-tasks-per-child", type=int, default=None,
+        "--max-tasks-per-child", type=count, default=None,
         help="a process leaves after so many runs; a supervisor starts the next",
     )  # fmt: skip
     worker.add_argument(
@@ -66,6 +67,7 @@ def run(options: argparse.Namespace) -> int:
         grace=options.shutdown_timeout,
         burst=options.burst,
         max_tasks=options.max_tasks_per_child,
+        supervised=supervisor is not None,
     )
     hf = load_app(options.app)
     if (
@@ -76,14 +78,14 @@ def run(options: argparse.Namespace) -> int:
 
 
 async def _supervise(hf: Holdfast, options: argparse.Namespace, chosen: WorkerOptions) -> int:
-    count = check_int("processes", options.processes, 1, 1_000)
+    processes = check_int("processes", options.processes, 1, 1_000)
     async with hf:
         await check_tables(hf.store)  # or children would be started for ever
         deaths = Deaths(hf.store, hf.registry, hf.run_sync)
         supervisor = Supervisor(
             lambda name: _child(options, name),
             deaths.rescue_worker,
-            count=count,
+            count=processes,
             grace=chosen.grace,
             burst=chosen.burst,
         )
