@@ -80,3 +80,32 @@ def test_ctrl_c_says_how_far_it_came(kept, on_store, tmp_path):
         os.close(ours)
     assert "Queued again before it was stopped: " in shown
     assert "Traceback" not in shown
+
+
+def test_sys_exit_beside_a_task_is_a_failure_of_its_run(run, on_store, tmp_path):
+    """It must not end the worker: its code might be one that means something else here."""
+    text = """
+import asyncio, sys
+from holdfast import Backoff, Holdfast
+
+hf = Holdfast()
+
+@hf.task(name="leaves", retry=Backoff(attempts=1))
+async def leaves() -> None:
+    async def leave():
+        sys.exit(3)
+    async with asyncio.TaskGroup() as group:
+        group.create_task(leave())
+
+@hf.task(name="stays")
+async def stays() -> None:
+    await asyncio.sleep(0.3)
+"""
+    write_program(tmp_path, text, "leaving")
+    [bad] = on_store(put, task="leaves", queue="default")
+    [good] = on_store(put, task="stays", queue="default")
+    answer = run("worker", "leaving:hf", "--burst")
+    assert answer.returncode == 0
+    assert "sys.exit(3) in a task" in answer.stderr
+    assert "SystemExit: 3" in run("jobs", "show", bad).stdout
+    assert "succeeded" in run("jobs", "show", good).stdout

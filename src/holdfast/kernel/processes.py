@@ -7,9 +7,10 @@ import ctypes
 import os
 import signal
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Coroutine, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
+from typing import Any
 
 from holdfast.kernel.clock import timeout
 
@@ -106,6 +107,24 @@ def die_with_parent(parent: int) -> None:
         ctypes.CDLL(None, use_errno=True).prctl(_PR_SET_PDEATHSIG, int(signal.SIGTERM), 0, 0, 0)
         if os.getppid() != parent:
             os.kill(os.getpid(), signal.SIGTERM)
+
+
+def run_to_its_end(main: Coroutine[Any, Any, int], tell: Callable[[SystemExit], None]) -> int:
+    """`asyncio.run` for a program that runs the code of others: `sys.exit` there does not end it, and `tell` hears of it.
+
+    asyncio gives a task's SystemExit to whoever awaits the task, and then throws it out of the loop as well. The loop can
+    go on from there.
+    """
+    with asyncio.Runner() as runner:
+        loop = runner.get_loop()
+        task = loop.create_task(main)
+        while True:
+            try:
+                return loop.run_until_complete(task)
+            except SystemExit as exit_:
+                if task.done():
+                    raise
+                tell(exit_)
 
 
 def exit_now(code: int) -> None:

@@ -131,6 +131,12 @@ def tell(name: str, fields: Mapping[str, Any]) -> None:
         say(form.format_map({key: _short(value) for key, value in fields.items()}))
 
 
+def tell_exit(exit_: SystemExit) -> None:
+    say(
+        f"sys.exit({exit_.code!r}) in a task: it is a failure of whoever awaits that, and no end of this process"
+    )
+
+
 def _short(value: Any) -> str:
     """One line."""
     if isinstance(value, Mapping):

@@ -12,12 +12,12 @@ from holdfast.jobs.deaths import Deaths
 from holdfast.jobs.service import GRACE, LEASE, check_tables
 from holdfast.kernel.errors import UsageError
 from holdfast.kernel.names import check_int
-from holdfast.kernel.processes import die_with_parent
+from holdfast.kernel.processes import die_with_parent, run_to_its_end
 from holdfast.runtime.app import Holdfast
 from holdfast.runtime.cli.parser import count
 from holdfast.runtime.loading import load_app
 from holdfast.runtime.supervisor import SUPERVISOR, Supervisor
-from holdfast.runtime.worker_process import WorkerOptions, run_worker
+from holdfast.runtime.worker_process import WorkerOptions, run_worker, tell_exit
 
 SLOTS = 50
 
@@ -73,7 +73,7 @@ def run(options: argparse.Namespace) -> int:
     if (
         supervisor is not None or options.processes is None
     ):  # a child inherits the number, and must not start as many again
-        return asyncio.run(run_worker(hf, chosen))
+        return run_to_its_end(run_worker(hf, chosen), tell_exit)
     return asyncio.run(_supervise(hf, options, chosen))
 
 
