@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import os
+import signal
 import subprocess
 import time
 from pathlib import Path
@@ -65,6 +66,16 @@ def have_children(folder: str) -> None:
     """It waits for one that it has started; both must end with it."""
     child = subprocess.Popen(["sleep", "1000"])
     (Path(folder) / "pid").write_text(str(child.pid))
+    child.wait()
+
+
+@hf.task(process=True, retry=ONCE)
+def stay(folder: str) -> None:
+    """It does not hear that it should leave, and waits for one that does not either."""
+    signal.signal(signal.SIGTERM, signal.SIG_IGN)
+    child = subprocess.Popen(["sleep", "1000"])
+    (Path(folder) / "pids.new").write_text(f"{os.getpid()} {child.pid}")
+    (Path(folder) / "pids.new").rename(Path(folder) / "pids")
     child.wait()
 
 

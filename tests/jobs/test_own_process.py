@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import importlib
 import os
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -90,6 +92,20 @@ async def test_a_fork_that_it_leaves_keeps_nobody_waiting(shop):
     async with shop.hf.worker():
         pid = await (await shop.leave_a_fork.enqueue()).result(20)
     await until(lambda: is_over(pid))
+
+
+async def test_nobody_outlives_a_worker_that_was_killed(shop, tmp_path):
+    """Else they would do a second time what the next run of the job does."""
+    command = [sys.executable, "-m", "holdfast", "worker", "own_process:hf"]
+    worker = subprocess.Popen(command, cwd=Path(__file__).parent)
+    try:
+        await shop.stay.enqueue(str(tmp_path))
+        await until((tmp_path / "pids").exists, 20)
+    finally:
+        worker.kill()
+        worker.wait()
+    for pid in (tmp_path / "pids").read_text().split():
+        await until(lambda pid=pid: is_over(int(pid)))
 
 
 @pytest.mark.parametrize("how", ["big", "wrong"])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from typing import Any, NoReturn
 
@@ -25,11 +26,11 @@ class ChildDied(Exception):
 
 
 async def run_in_child(task: Task[Any, Any], args: str) -> str | None:
-    """The task's result as JSON text. When this is cancelled, the process is killed, and what it has started."""
+    """The task's result as JSON text. When this is cancelled, or we end, the process is killed, and what it has started."""
     module, folder = import_of(task.function)
     path = [part for part in (*sys.path, folder) if part]
     request = Request(path=path, module=module, task=task.name, args=args)
-    code, said = await talk_to_child(_COMMAND, msgspec.json.encode(request))
+    code, said = await talk_to_child([*_COMMAND, str(os.getpid())], msgspec.json.encode(request))
     if not said.endswith(b"\n"):
         raise ChildDied(
             f"its process ended with {'signal' if code < 0 else 'exit code'} {abs(code)} and no answer"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import importlib
-import os
+import signal
 import sys
 from types import ModuleType
 from typing import Any
@@ -24,7 +24,8 @@ from holdfast.kernel.processes import die_with_parent, own_answers
 
 
 def main() -> int:
-    die_with_parent(os.getppid())
+    [parent] = sys.argv[1:]
+    die_with_parent(int(parent), signal.SIGKILL)
     answers = own_answers()
     request = msgspec.json.decode(sys.stdin.buffer.read(), type=Request)
     answer = _answer(request)

@@ -17,6 +17,14 @@ from holdfast.kernel.clock import timeout
 _PR_SET_PDEATHSIG = 1
 _LONGEST_LINE = 16 * 2**20  # bytes of an answer
 _LEAVING = 5.0  # seconds between a child's answer and its end
+# The pipe tells at once, but whoever we have forked holds it too; so it also looks every second.
+_GUARD = """
+import os, select, sys
+group, parent = map(int, sys.argv[1:])
+while os.getppid() == parent and not select.select([0], [], [], 1.0)[0]:
+    pass
+os.killpg(group, 9)
+"""
 
 
 class Child:
@@ -55,7 +63,8 @@ async def start_child(
 async def talk_to_child(command: Sequence[str], said: bytes) -> tuple[int, bytes]:
     """Start a program, say one thing, and hear one line: its exit code, and what it wrote.
 
-    At the end, and when this is cancelled, it is killed with all that it has started.
+    At the end, when this is cancelled, and when this process ends, however that happens, it is killed with all that it has
+    started. Only what has left its process group goes on.
     """
     process = await asyncio.create_subprocess_exec(
         *command,
@@ -64,7 +73,9 @@ async def talk_to_child(command: Sequence[str], said: bytes) -> tuple[int, bytes
         start_new_session=True,
         limit=_LONGEST_LINE,
     )
+    guard: asyncio.subprocess.Process | None = None
     try:
+        guard = await _guard(process.pid)  # before it knows what to do, and so has started nobody
         line = await _ask(process, said)
         with suppress(TimeoutError):
             async with timeout(_LEAVING):
@@ -72,9 +83,24 @@ async def talk_to_child(command: Sequence[str], said: bytes) -> tuple[int, bytes
     finally:
         with suppress(ProcessLookupError, PermissionError):  # macOS: all of the group have ended
             os.killpg(process.pid, signal.SIGKILL)
+        if guard is not None:
+            with suppress(ProcessLookupError):
+                guard.kill()
+            await guard.wait()
         await process.wait()
     assert process.returncode is not None
     return process.returncode, line
+
+
+async def _guard(group: int) -> asyncio.subprocess.Process:
+    """Start who kills this group when we are gone: a system tells a process of its parent's death at most, not a group."""
+    return await asyncio.create_subprocess_exec(
+        *(sys.executable, "-I", "-S", "-c", _GUARD, str(group), str(os.getpid())),
+        stdin=asyncio.subprocess.PIPE,  # it ends with us
+        stdout=asyncio.subprocess.DEVNULL,
+        stderr=asyncio.subprocess.DEVNULL,
+        start_new_session=True,
+    )
 
 
 async def _ask(process: asyncio.subprocess.Process, said: bytes) -> bytes:
@@ -98,15 +124,16 @@ def own_answers() -> int:
     return answers
 
 
-def die_with_parent(parent: int) -> None:
-    """On Linux: end this process, as by SIGTERM, when the one that started it ends, however that happens.
+def die_with_parent(parent: int, by: signal.Signals = signal.SIGTERM) -> None:
+    """On Linux: send this process a signal when the one that started it ends, however that happens.
 
+    SIGTERM lets it end in order. A program that we do not know may have taught itself not to hear that: SIGKILL.
     `parent` is its pid: it may have ended before this was called.
     """
     if sys.platform == "linux":
-        ctypes.CDLL(None, use_errno=True).prctl(_PR_SET_PDEATHSIG, int(signal.SIGTERM), 0, 0, 0)
+        ctypes.CDLL(None, use_errno=True).prctl(_PR_SET_PDEATHSIG, int(by), 0, 0, 0)
         if os.getppid() != parent:
-            os.kill(os.getpid(), signal.SIGTERM)
+            os.kill(os.getpid(), by)
 
 
 def run_to_its_end(main: Coroutine[Any, Any, int], tell: Callable[[SystemExit], None]) -> int:
