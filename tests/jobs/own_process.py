@@ -9,7 +9,10 @@ import subprocess
 import time
 from pathlib import Path
 
+import msgspec
+
 from holdfast import Backoff, Cancel, Holdfast, Reject, Retry, Secret, Snooze
+from holdfast.kernel.context import context
 
 hf = Holdfast(os.environ.get("OWN_PROCESS_URL", "sqlite:///unused.db"))
 ONCE = Backoff(attempts=1)
@@ -24,6 +27,18 @@ def where(n: int) -> dict[str, int]:
 @hf.task(process=True, retry=ONCE)
 async def gently(n: int) -> int:
     return n + 1
+
+
+@hf.task(process=True, retry=ONCE)
+def tell_story() -> dict[str, object]:
+    """Its context, and a job that follows from it."""
+    follower = gently.enqueue_sync(1)
+    return {"context": msgspec.to_builtins(context()), "follower": follower.id}
+
+
+@hf.task(process=True, retry=ONCE)
+async def tell_story_gently() -> dict[str, object]:
+    return {"context": msgspec.to_builtins(context())}
 
 
 class Base(BaseException): ...

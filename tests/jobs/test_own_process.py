@@ -12,7 +12,9 @@ import pytest
 from waiting import until
 
 from holdfast import Holdfast, Job
+from holdfast.kernel.context import within
 from holdfast.kernel.errors import JobCancelled, JobDead, UsageError
+from holdfast.kernel.ids import new_id
 from holdfast.store.states import Held
 
 
@@ -50,6 +52,22 @@ async def test_whatever_happens_there_only_the_job_is_dead(shop, how, words):
         with pytest.raises(JobDead, match=words):
             await (await shop.crash.enqueue(how, "hunter2")).result(20)
         assert await (await shop.gently.enqueue(1)).result(20) == 2
+
+
+async def test_it_belongs_to_the_story_of_its_job(shop):
+    """As in the worker's own process: what it enqueues can be traced back."""
+    story = {"correlation_id": "order 7", "trace": "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"}
+    with within(**story, job_id=new_id()) as around:
+        handles = [await task.enqueue() for task in (shop.tell_story, shop.tell_story_gently)]
+    async with shop.hf.worker():
+        for handle in handles:
+            told = await handle.result(20)
+            expected = {**story, "causation_id": around.job_id, "deadline": None, "job_id": handle.id}
+            assert told["context"] == expected
+            if "follower" in told:
+                follower = await shop.hf.jobs.get(told["follower"])
+                assert (follower.correlation_id, follower.causation_id) == ("order 7", handle.id)
+                assert follower.trace == story["trace"]
 
 
 async def test_it_is_killed_at_its_timeout(shop):

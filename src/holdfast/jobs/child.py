@@ -12,6 +12,7 @@ from holdfast.jobs.control import Cancel, Reject, Retry, Snooze
 from holdfast.jobs.declaration import import_of
 from holdfast.jobs.frames import Answer, Request
 from holdfast.jobs.task import Task
+from holdfast.kernel.context import context
 from holdfast.kernel.processes import talk_to_child
 
 _COMMAND = (sys.executable, "-m", "holdfast.jobs.child_main")
@@ -29,7 +30,7 @@ async def run_in_child(task: Task[Any, Any], args: str) -> str | None:
     """The task's result as JSON text. When this is cancelled, or we end, the process is killed, and what it has started."""
     module, folder = import_of(task.function)
     path = [part for part in (*sys.path, folder) if part]
-    request = Request(path=path, module=module, task=task.name, args=args)
+    request = Request(path=path, module=module, task=task.name, args=args, context=context())
     code, said = await talk_to_child([*_COMMAND, str(os.getpid())], msgspec.json.encode(request))
     if not said.endswith(b"\n"):
         raise ChildDied(

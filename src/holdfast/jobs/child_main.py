@@ -17,6 +17,7 @@ from holdfast.jobs.frames import Answer, Request
 from holdfast.jobs.registry import Registry
 from holdfast.jobs.task import Task
 from holdfast.kernel.codec import decode_stored, encode
+from holdfast.kernel.context import become
 from holdfast.kernel.errors import PayloadError, UsageError
 from holdfast.kernel.masking import secret_values
 from holdfast.kernel.outcomes import RESULT_LIMIT
@@ -28,6 +29,7 @@ def main() -> int:
     die_with_parent(int(parent), signal.SIGKILL)
     answers = own_answers()
     request = msgspec.json.decode(sys.stdin.buffer.read(), type=Request)
+    become(request.context)
     answer = _answer(request)
     with open(answers, "wb", closefd=False) as pipe:
         pipe.write(msgspec.json.encode(answer) + b"\n")

@@ -6,6 +6,8 @@ from typing import Literal
 
 import msgspec
 
+from holdfast.kernel.context import Context
+
 
 class Request(msgspec.Struct, frozen=True, kw_only=True):
     """Which task to run, and with what."""
@@ -14,6 +16,7 @@ class Request(msgspec.Struct, frozen=True, kw_only=True):
     module: str
     task: str  # the name by which it is declared
     args: str  # as they are stored
+    context: Context  # the story that the job belongs to
 
 
 class Answer(msgspec.Struct, frozen=True, kw_only=True):
