@@ -3,6 +3,8 @@
 import argparse
 
 from holdfast.runtime.cli import parser
+from holdfast.runtime.cli.parser import CODES
+from holdfast.runtime.worker_process import EXIT_SECOND_SIGNAL, EXIT_STUCK
 from tools.cli_examples import PAGE, rendered
 
 
@@ -32,3 +34,9 @@ def test_every_option_has_a_variable_in_its_help():
         for action in command._actions:
             if action.option_strings and action.help is not argparse.SUPPRESS and action.dest != "help":
                 assert "[HOLDFAST_" in action.help, f"{command.prog} {action.option_strings}"
+
+
+def test_every_exit_code_is_on_the_page_and_in_the_help():
+    for code in (0, 1, 2, 3, EXIT_STUCK, EXIT_SECOND_SIGNAL):
+        assert f"\n| {code} |" in PAGE.read_text()
+        assert f" {code} " in CODES

@@ -19,6 +19,7 @@ WRONG = {
     "jobs list --limit 0": "'0' is not a whole number from 1",
     "jobs list --limit many": "'many' is not a whole number",
     "jobs list --state asleep": "queued",
+    "jobs list --held asleep": "ordering",
     "jobs list --queue=": "A queue must not be empty",
     "jobs list --sate dead": "unrecognized arguments: --sate",
     "jobs list --que mail": "unrecognized arguments: --que",
@@ -60,6 +61,7 @@ WRONG = {
 def test_wrong_use_is_two_and_says_how_it_is_right(line, command):
     assert line(*command.split(" ") if command else ()) == 2
     assert WRONG[command] in line.err
+    assert "<" not in line.err  # plain names, and not how Python writes them
     assert len(line.err.splitlines()) == 1
     assert line.out == ""
 

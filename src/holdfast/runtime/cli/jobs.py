@@ -21,11 +21,14 @@ def add(commands: Commands) -> None:
     _, group = add_group(commands, "jobs", about="look at jobs, cancel them, run a dead one again")
     listing = add_command(group, "list", list_jobs, about="list jobs, the newest first")
     listing.add_argument(
-        "--state", choices=list(State), help="only these: " + ", ".join(State), metavar="STATE"
+        "--state",
+        choices=[str(state) for state in State],
+        help="only these: " + ", ".join(State),
+        metavar="STATE",
     )
     listing.add_argument(
         "--held",
-        choices=list(Held),
+        choices=[str(held) for held in Held],
         help="only those held for this reason: " + ", ".join(Held),
         metavar="REASON",
     )

@@ -14,7 +14,7 @@ from holdfast.store.records import check_id
 A = TypeVar("A", bound=argparse.Action)
 CODES = (
     "Exit codes: 0 done, 1 not as wished (nothing found, a check failed), 2 wrong use, 3 the store could not do it, "
-    "130 stopped by Ctrl-C."
+    "70 a worker whose run could not be stopped ended itself, 130 stopped by Ctrl-C."
 )
 
 
