@@ -62,9 +62,6 @@ async def test_missed_times(shop, clock, missed, jobs):
     @shop.every(60, missed=missed)
     async def tick(nominal: datetime) -> None: ...
 
-    await scheduler(shop).turn()
-    clock.advance(60)
-    await scheduler(shop).turn()  # nobody's memory: a second start
     mine = scheduler(shop)
     await mine.turn()
     clock.advance(60)
@@ -73,6 +70,28 @@ async def test_missed_times(shop, clock, missed, jobs):
     clock.advance(600)
     await scheduler(shop).turn()
     assert len(await nominals(shop, tick)) == 1 + jobs
+
+
+@pytest.mark.parametrize(("missed", "jobs"), [("latest", 1), ("all", 10), ("skip", 1)])
+async def test_times_that_were_missed_before_the_first_tick(shop, clock, missed, jobs):
+    @shop.every(3600, missed=missed)
+    async def hourly(nominal: datetime) -> None: ...
+
+    clock.advance(-clock.now() % 3600 + 60)
+    await scheduler(shop).turn()  # a worker that knows the schedule, and dies before it fires
+    clock.advance(10 * 3600 - 60)
+    await scheduler(shop).turn()
+    assert len(await nominals(shop, hourly)) == jobs
+
+
+async def test_a_schedule_that_has_not_fired_is_long_past_all_the_same(shop, clock):
+    @shop.every(3600, missed="skip")
+    async def hourly() -> None: ...
+
+    await scheduler(shop).turn()
+    clock.advance(-clock.now() % 3600 + 3600 + 120)
+    await scheduler(shop).turn()
+    assert await nominals(shop, hourly) == []
 
 
 async def test_what_is_long_past_is_skipped(shop, clock):

@@ -74,6 +74,7 @@ VERBS = {
     "leases.steal": (["n"], {"actor": "a", "reason": "r"}),
     "leases.prune": ([], {"limit": 5}),
     "schedules.tick": (["s", 5.0, NewJob(id=new_id(), task="t")], {}),
+    "schedules.begin": (["begun"], {}),
     "schedules.last": (["s"], {}),
     "schedules.reset": (["s"], {"actor": "a"}),
     "keys.begin": ([SCOPE, "k"], {"fingerprint": "f", "lease": 5}),

@@ -231,6 +231,7 @@ def calls(store):
         yield "lease", lambda v=value: store.leases.steal(v, actor="ada", reason="why"), "lease"
         yield "actor", lambda v=value: store.leases.steal("n", actor=v, reason="why"), "actor"
         yield "schedule", lambda v=value: store.schedules.tick(v, 5.0, job()), "schedule"
+        yield "schedule", lambda v=value: store.schedules.begin(v), "schedule"
         yield "schedule", lambda v=value: store.schedules.last(v), "schedule"
         yield "schedule", lambda v=value: store.schedules.reset(v, actor="ada"), "schedule"
         yield "actor", lambda v=value: store.schedules.reset("s", actor=v), "actor"

@@ -78,7 +78,7 @@ class Scheduler:
         note("scheduler.failed", schedule=name, error=repr(error))
 
     async def _catch_up(self, schedule: Schedule, now: datetime) -> None:
-        since = await self._since(schedule, now)
+        since = await self._since(schedule)
         if since >= now:
             return
         for nominal in _due(schedule, since, now):
@@ -94,15 +94,11 @@ class Scheduler:
                 break  # later ones would be refused as well
         self._seen[schedule.name] = now
 
-    async def _since(self, schedule: Schedule, now: datetime) -> datetime:
-        """Where it was left, by this scheduler or by any before it; a new schedule begins now."""
+    async def _since(self, schedule: Schedule) -> datetime:
+        """Where it was left, by this scheduler or by any before it; a new schedule begins now, and the store knows it."""
         if (seen := self._seen.get(schedule.name)) is not None:
             return seen
-        last = await self._store.schedules.last(schedule.name)
-        if last is not None:
-            return moment(last.nominal)
-        self._seen[schedule.name] = now
-        return now
+        return moment(await self._store.schedules.begin(schedule.name))
 
     async def _tick(self, schedule: Schedule, nominal: datetime) -> None:
         crashpoint("schedule.before_tick")

@@ -87,6 +87,7 @@ RULES: dict[str, dict[str, dict[str, Check]]] = {
         "prune": {"limit": _limit},
     },
     "Schedules": {
+        "begin": {"schedule": _name("schedule")},
         "tick": {
             "schedule": _name("schedule"),
             "nominal": partial(check_seconds, "nominal"),

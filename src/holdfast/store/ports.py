@@ -183,6 +183,12 @@ class Leases(Protocol):
 
 
 class Schedules(Protocol):
+    async def begin(self, schedule: str) -> float:
+        """Where the schedule was left: its newest tick, else its beginning, which is when this was first asked.
+
+        So times that pass before its first tick can be made up for. A beginning is no tick, and refuses none.
+        """
+
     async def tick(self, schedule: str, nominal: float, job: NewJob) -> Enqueued | None:
         """Enqueue the job of one nominal time. None: it, or a later one, was enqueued before, by whomever.
 
@@ -191,7 +197,7 @@ class Schedules(Protocol):
 
     async def last(self, schedule: str) -> Tick | None: ...
     async def reset(self, schedule: str, *, actor: str) -> bool:
-        """Forget the newest tick, such as one of a far future that a wrong clock made; leaves an audit row."""
+        """Forget the newest tick or the beginning, such as one of a far future that a wrong clock made; leaves an audit row."""
 
 
 class Keys(Protocol):

@@ -15,6 +15,20 @@ from holdfast.store.records import Enqueued, NewJob, Tick
 from holdfast.store.statements import Procedure, Statement
 from holdfast.store.unknown import still_unknown
 
+# In place of a job: the row is a beginning, and the schedule has not ticked yet.
+NO_JOB = "00000000-0000-0000-0000-000000000000"
+
+
+def begin(schedule: str) -> Procedure[float]:
+    [(left,)] = yield Statement(_BEGIN, (schedule,))
+    return float(left)
+
+
+# The update changes nothing: it makes the row that is there the answer, in the same statement.
+_BEGIN = f"""
+INSERT INTO holdfast.tick (schedule, nominal, job_id) VALUES ($1::text, holdfast.now(), '{NO_JOB}')
+ON CONFLICT (schedule) DO UPDATE SET nominal = tick.nominal RETURNING date_part('epoch', nominal)"""
+
 
 def tick(schedule: str, nominal: float, job: NewJob, *, again: bool = False) -> Procedure[Enqueued | None]:
     """The row first: whoever comes second waits for it, and then has nothing to do."""
@@ -28,10 +42,10 @@ def tick(schedule: str, nominal: float, job: NewJob, *, again: bool = False) -> 
     return enqueued
 
 
-_TICK = """
+_TICK = f"""
 INSERT INTO holdfast.tick (schedule, nominal, job_id) VALUES ($1::text, to_timestamp($2::float8), $3::uuid)
 ON CONFLICT (schedule) DO UPDATE SET nominal = excluded.nominal, job_id = excluded.job_id, at = holdfast.now()
-WHERE tick.nominal < excluded.nominal RETURNING job_id"""
+WHERE tick.nominal < excluded.nominal OR tick.job_id = '{NO_JOB}' RETURNING job_id"""
 
 
 def _ours(schedule: str, nominal: float, job: NewJob) -> Procedure[Enqueued | None]:
@@ -46,10 +60,11 @@ def last(schedule: str) -> Procedure[Tick | None]:
     sql = """SELECT schedule, date_part('epoch', nominal), job_id::text, date_part('epoch', at) FROM holdfast.tick
         WHERE schedule = $1::text"""
     rows = yield Statement(sql, (schedule,))
-    return Tick(*rows[0]) if rows else None
+    return Tick(*rows[0]) if rows and rows[0][2] != NO_JOB else None
 
 
 def reset(schedule: str, *, actor: str) -> Procedure[bool]:
+    """Also a beginning: a wrong clock may have put it far in the future as well."""
     rows = yield Statement(_RESET, (schedule,))
     for row in rows:
         yield from audit.write(verdicts.reset(Tick(*row), actor=actor))
@@ -63,6 +78,9 @@ RETURNING schedule, date_part('epoch', nominal), job_id::text, date_part('epoch'
 
 @checked
 class Schedules(Subject):
+    async def begin(self, schedule: str) -> float:
+        return await self._database.write(partial(begin, schedule), repeatable=True)
+
     async def tick(self, schedule: str, nominal: float, job: NewJob) -> Enqueued | None:
         enqueued = await self._tick(schedule, nominal, job)
         if enqueued is not None:

@@ -15,10 +15,23 @@ from holdfast.store.sqlite.jobs import enqueue
 from holdfast.store.sqlite.subject import Subject
 from holdfast.store.unknown import still_unknown
 
+# In place of a job: the row is a beginning, and the schedule has not ticked yet.
+NO_JOB = "00000000-0000-0000-0000-000000000000"
+
+
+def begin(db: Db, schedule: str) -> float:
+    sql = (
+        "INSERT INTO holdfast_tick (schedule, nominal, job_id, at) VALUES (?, ?, ?, ?) ON CONFLICT DO NOTHING"
+    )
+    db.run(sql, schedule, db.now, NO_JOB, db.now)
+    left: float = db.value("SELECT nominal FROM holdfast_tick WHERE schedule = ?", schedule)
+    return left
+
 
 def tick(db: Db, schedule: str, nominal: float, job: NewJob, *, again: bool = False) -> Enqueued | None:
     """The job first: a refusal must leave no tick behind."""
-    if db.value("SELECT 1 FROM holdfast_tick WHERE schedule = ? AND nominal >= ?", schedule, nominal):
+    there = "SELECT 1 FROM holdfast_tick WHERE schedule = ? AND nominal >= ? AND job_id <> ?"
+    if db.value(there, schedule, nominal, NO_JOB):
         return _ours(db, schedule, nominal, job) if again else None
     [enqueued] = enqueue(db, [job])
     sql = """INSERT INTO holdfast_tick (schedule, nominal, job_id, at) VALUES (?, ?, ?, ?)
@@ -34,12 +47,18 @@ def _ours(db: Db, schedule: str, nominal: float, job: NewJob) -> Enqueued | None
 
 
 def last(db: Db, schedule: str) -> Tick | None:
+    tick = _row(db, schedule)
+    return None if tick is None or tick.job_id == NO_JOB else tick
+
+
+def _row(db: Db, schedule: str) -> Tick | None:
     row = db.row("SELECT schedule, nominal, job_id, at FROM holdfast_tick WHERE schedule = ?", schedule)
     return None if row is None else Tick(*row)
 
 
 def reset(db: Db, schedule: str, *, actor: str) -> bool:
-    tick = last(db, schedule)
+    """Also a beginning: a wrong clock may have put it far in the future as well."""
+    tick = _row(db, schedule)
     if tick is None:
         return False
     db.run("DELETE FROM holdfast_tick WHERE schedule = ?", schedule)
@@ -49,6 +68,9 @@ def reset(db: Db, schedule: str, *, actor: str) -> bool:
 
 @checked
 class Schedules(Subject):
+    async def begin(self, schedule: str) -> float:
+        return await self._file.write(partial(begin, schedule=schedule), repeatable=True)
+
     async def tick(self, schedule: str, nominal: float, job: NewJob) -> Enqueued | None:
         call = partial(tick, schedule=schedule, nominal=nominal, job=job)
         try:

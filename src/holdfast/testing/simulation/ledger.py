@@ -8,6 +8,7 @@ from typing import Any
 
 import msgspec
 
+from holdfast.store.sqlite.schedules import NO_JOB
 from holdfast.testing.simulation import triggers
 
 
@@ -15,8 +16,8 @@ class Entry(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """One committed change. `at` is the database's clock, `moment` the simulation's, `step` orders all.
 
     Of a job: `enqueued`, `moved`, `over`, `pruned`, `slot`, `slot_gone`.
-    Of others: `row`, `register`, `lease`, `lease_gone`, `key`, `key_gone`, `tick`, `queue_paused`, `queue_resumed`,
-    `audit`.
+    Of others: `row`, `register`, `lease`, `lease_gone`, `key`, `key_gone`, `begin`, `tick`, `queue_paused`,
+    `queue_resumed`, `audit`.
     """
 
     at: float
@@ -221,7 +222,8 @@ class Ledger:
             case "lease DELETE":
                 self._add(where, "lease_gone", row[0], owner=row[1], token=row[2], until=row[3])
             case "tick INSERT" | "tick UPDATE":
-                self._add(where, "tick", row[2], reason=row[0], run_at=row[1])
+                kind = "begin" if row[2] == NO_JOB else "tick"
+                self._add(where, kind, row[2], reason=row[0], run_at=row[1])
             case "key INSERT" | "key UPDATE":
                 self._add(where, "key", row[0], token=row[1], until=row[2], reason=row[3], fingerprint=row[4])
             case "key DELETE":

@@ -55,6 +55,7 @@ def policies(run: Run) -> Iterator[str]:
     for each in run.plan.schedules:
         made = [entry for entry in run.ledger.of("tick") if entry.reason == each.name]
         yield from _in_order(each, made)
+        yield from _began(run, each, made)
         yield from _when_missed(run, each, made)
         yield from _on_time(run, each, made)
 
@@ -63,6 +64,18 @@ def _in_order(each: ScheduleSpec, made: list[Entry]) -> Iterator[str]:
     for before, entry in pairwise(made):
         if (entry.run_at or 0) <= (before.run_at or 0):
             yield f"schedule {each.name}: {_show(entry.run_at, each.zone)} came after {_show(before.run_at, each.zone)}"
+
+
+def _began(run: Run, each: ScheduleSpec, made: list[Entry]) -> Iterator[str]:
+    """Its beginning is stored, or what it missed before its first tick would be forgotten with whoever scheduled."""
+    began = [entry for entry in run.ledger.of("begin") if entry.reason == each.name]
+    if len(began) > 1:
+        yield f"schedule {each.name} has {len(began)} beginnings"
+    if made and not began and not run.plan.downtime:
+        yield f"schedule {each.name} has ticked, and nobody knows when it began"
+    if began and made and each.missed == "all":
+        for nominal in _between(each, began[0].run_at or 0.0, made[0].run_at or 0.0)[:-1]:
+            yield f"schedule {each.name} (all): no job for {_show(nominal, each.zone)}, after it began"
 
 
 def _when_missed(run: Run, each: ScheduleSpec, made: list[Entry]) -> Iterator[str]:

@@ -107,6 +107,12 @@ def _a_tick_leaves_no_row(stack: ExitStack) -> None:
     replace(stack, schedules, "tick", tick)
 
 
+@of_workers("a schedule forgets when it began")
+def _a_schedule_forgets_when_it_began(stack: ExitStack) -> None:
+    """what a schedule missed before its first tick is forgotten with the process that knew of it"""
+    replace(stack, schedules, "begin", lambda db, schedule: db.now)
+
+
 @of_workers("everything missed is made up for")
 def _everything_missed_is_made_up_for(stack: ExitStack) -> None:
     """the policy for missed times is not looked at"""
