@@ -9,6 +9,7 @@ from datetime import datetime
 import pytest
 
 from holdfast import Backoff, Cancel, Holdfast, Job, Reject, Secret, Snooze
+from holdfast.kernel.context import NO_CONTEXT, context
 from holdfast.kernel.errors import JobDead, UsageError
 from holdfast.store.states import Held, State
 from holdfast.testing import assert_enqueued, drain, enqueued, fresh, inline
@@ -174,6 +175,44 @@ async def test_resources_are_opened_and_closed(hf):
     assert Client.open is False
 
 
+async def test_the_timeout_of_an_async_task_is_kept(hf):
+    @hf.task(timeout=0.05, retry=Backoff(attempts=1))
+    async def hang() -> None:
+        await asyncio.Event().wait()
+
+    await hang.enqueue()
+    async with asyncio.timeout(10) as limit:
+        [ran] = await drain(hf)
+    assert not limit.expired()
+    assert ran.state is State.DEAD
+    assert "TimeoutError: it took longer than its timeout of 0.05 s" in ran.error
+
+
+async def test_a_drain_that_is_cancelled_puts_its_job_back(hf):
+    begun = asyncio.Event()
+
+    @hf.task(retry=Backoff(attempts=1))
+    async def hang() -> None:
+        begun.set()
+        await asyncio.Event().wait()
+
+    await hang.enqueue()
+    draining = asyncio.create_task(drain(hf))
+    await begun.wait()
+    draining.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await draining
+    [waiting] = await enqueued(hf, hang)
+    assert (waiting.record.attempt, waiting.record.held) == (0, None)
+
+
+async def test_what_a_drained_job_is_about_stays_with_it(hf, seen):
+    await seen.enqueue("ada")
+    await drain(hf)
+    assert context() == NO_CONTEXT
+    assert (await (await seen.enqueue("bob")).record()).causation_id is None
+
+
 async def test_a_lock_that_is_held_puts_the_job_off(hf):
     @hf.task(lock="report")
     async def report() -> None: ...
@@ -220,6 +259,20 @@ async def test_inline_in_inline_and_a_unique_twin(hf, seen):
         await seen.options(unique="u", delay=60).enqueue("late")
         await seen.options(unique="u").enqueue("twin")
     assert [each.task.rpartition(".")[2] for each in ran] == ["greet", "outer"]
+
+
+async def test_what_an_inline_job_is_about_stays_with_it(hf, seen):
+    @hf.task
+    async def outer() -> list[str]:
+        return [(await seen.enqueue(name)).id for name in ("first", "second")]
+
+    with inline(hf):
+        await seen.enqueue("before")
+        handle = await outer.enqueue()
+        assert (await handle.record()).causation_id is None
+        for inner in await handle.result(0):
+            assert (await hf.jobs.get(inner)).causation_id == handle.id
+    assert context() == NO_CONTEXT
 
 
 async def test_inline_raises_on_request(hf):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from contextlib import AsyncExitStack
 from types import TracebackType
 from typing import Any, Self
@@ -9,10 +10,11 @@ from typing import Any, Self
 import msgspec
 
 from holdfast.jobs.executor import Ending, Executor, Released, Settled, Unknown
-from holdfast.jobs.run import Run
+from holdfast.jobs.run import Run, Stop
 from holdfast.kernel.clock import monotonic
 from holdfast.kernel.codec import decode_stored
 from holdfast.kernel.errors import JobDead
+from holdfast.kernel.spawn import start
 from holdfast.kernel.threads import Threads
 from holdfast.runtime.app import Holdfast
 from holdfast.store.records import Claim, Finish
@@ -58,15 +60,28 @@ class Bench:
         await self._stack.aclose()
 
     async def run(self, claim: Claim) -> Ran:
-        endings: list[Ending] = []
-        run = Run(claim, self._hf.registry.get(claim.task), monotonic() + LEASE)
-        await self._executor.run(run, lambda _, ending: endings.append(ending))
-        await self._write(claim, endings[0])
+        await self._write(claim, await self._ending(claim))
         ran = await self._told(claim)
         self.ran.append(ran)
         if self._raise_dead and ran.state is State.DEAD:
             raise JobDead(f"Job {ran.id} of task {ran.task!r} died in attempt {ran.attempt}: {ran.error}")
         return ran
+
+    async def _ending(self, claim: Claim) -> Ending:
+        """In a task of its own, as in a worker: its timeout can cancel it, and what it is about stays with it."""
+        endings: list[Ending] = []
+        run = Run(claim, self._hf.registry.get(claim.task), monotonic() + LEASE)
+        work = run.work = start(
+            self._executor.run(run, lambda _, ending: endings.append(ending)), name=claim.task
+        )
+        try:
+            await asyncio.wait([work])
+        except asyncio.CancelledError:  # the test is over: the job goes back, as when a worker leaves
+            run.halt(Stop.DRAIN)
+            await asyncio.wait([work])
+            await self._write(claim, endings[0])
+            raise
+        return endings[0]
 
     async def _write(self, claim: Claim, ending: Ending) -> None:
         store = self._hf.store
