@@ -200,6 +200,31 @@ def test_a_module_has_one_name_whether_it_is_run_or_imported(tmp_path):
         assert done.stdout.split() == ["shop.ship", "shop.ship"], done.stderr
 
 
+def test_a_schedule_is_one_whether_its_module_is_run_or_imported(tmp_path):
+    (tmp_path / "shop.py").write_text(
+        textwrap.dedent("""
+        from central import hf
+        @hf.every(60)
+        async def poll() -> None: ...
+        @hf.cron("0 6 * * *", schedule="daily", arguments={"days": 1})
+        @hf.cron("0 6 * * 1", schedule="weekly", arguments={"days": 7})
+        @hf.task
+        async def report(days: int) -> None: ...
+        if __name__ == "__main__":
+            import shop
+            print(*hf.registry.schedules)
+        """)
+    )
+    (tmp_path / "central.py").write_text(
+        "from holdfast import Holdfast\nhf = Holdfast('sqlite:///shop.db')\n"
+    )
+    for command in (["shop.py"], ["-m", "shop"]):
+        done = subprocess.run(
+            [sys.executable, *command], cwd=tmp_path, capture_output=True, text=True, check=False
+        )
+        assert done.stdout.split() == ["shop.poll", "weekly", "daily"], done.stderr
+
+
 TASKS = """
 import asyncio
 from holdfast import Backoff, Holdfast

@@ -242,6 +242,21 @@ def test_two_schedules_of_one_name_are_refused(app_without_io):
 
     with pytest.raises(UsageError, match=r"Two schedules are called .* a name of its own: schedule="):
         app_without_io.every(30)(tick)
+    with pytest.raises(UsageError, match="Two schedules are called"):
+        app_without_io.every(60)(tick)
+
+
+def test_a_reload_with_other_times_is_refused(app_without_io):
+    def declare(times):
+        @times
+        async def tick() -> None: ...
+
+    declare(app_without_io.every(60, name="tick"))
+    declare(app_without_io.every(60, name="tick"))
+    assert list(app_without_io.registry.schedules) == ["tick"]
+    for other in (app_without_io.every(61, name="tick"), app_without_io.cron("* * * * *", name="tick")):
+        with pytest.raises(UsageError, match="Two schedules are called"):
+            declare(other)
 
 
 @pytest.mark.parametrize(

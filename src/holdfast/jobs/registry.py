@@ -78,7 +78,8 @@ class Registry:
         return factory
 
     def add_schedule(self, schedule: Schedule) -> None:
-        if schedule.name in self.schedules:
+        there = self.schedules.get(schedule.name)
+        if there is not None and not _is_declared_again(there, schedule):
             raise UsageError(
                 f"Two schedules are called {schedule.name!r}. Give one of them a name of its own: schedule=."
             )
@@ -141,6 +142,12 @@ def _refuse_far(task: Task[Any, Any]) -> None:
 def _is_reload(there: Task[Any, Any], task: Task[Any, Any]) -> bool:
     """The same function again: its module was run as a program and is imported as well."""
     return there.function.__qualname__ == task.function.__qualname__ and _file(there) == _file(task)
+
+
+def _is_declared_again(there: Schedule, schedule: Schedule) -> bool:
+    """By a reload. On one task, a second schedule of the same name is one too many, whatever its times."""
+    same_task = there.task is not schedule.task and _is_reload(there.task, schedule.task)
+    return same_task and schedule.has_times_of(there)
 
 
 def _file(task: Task[Any, Any]) -> tuple[str, int]:

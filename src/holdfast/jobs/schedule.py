@@ -95,6 +95,10 @@ class Schedule:
             )
         signature.encode(signature.bind((), self.arguments(moment(0.0))))
 
+    def has_times_of(self, other: Schedule) -> bool:
+        mine, others = self.times, other.times
+        return type(mine) is type(others) and vars(mine) == vars(others)
+
     def arguments(self, nominal: datetime) -> dict[str, Any]:
         by_itself = {"nominal": nominal} if "nominal" in self.task.signature.names else {}
         return {**by_itself, **self._given}
