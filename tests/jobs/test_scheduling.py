@@ -265,6 +265,7 @@ def test_a_reload_with_other_times_is_refused(app_without_io):
         ({}, "has no value for kind of"),
         ({"kind": 5}, "Expected `str`, got `int`"),
         ({"kind": "small", "colour": "red"}, "colour"),
+        ([1], r'arguments is a dict of values by name, such as {"days": 7}; not \[1\]'),
     ],
 )
 def test_the_arguments_of_a_schedule_are_checked_when_it_is_declared(app_without_io, arguments, words):
@@ -274,3 +275,38 @@ def test_the_arguments_of_a_schedule_are_checked_when_it_is_declared(app_without
     with pytest.raises(HoldfastError, match=words):
         app_without_io.every(60, arguments=arguments)(report)
     assert not app_without_io.registry.schedules
+
+
+@pytest.mark.parametrize("option", ["unique", "ordered", "tenant", "concurrency", "lock"])
+@pytest.mark.parametrize(
+    ("text", "words"), [("x:{size}", "needs 'size' as text"), ("{name}", "must not be empty")]
+)
+def test_the_keys_of_a_scheduled_task_are_checked_when_it_is_declared(app_without_io, option, text, words):
+    @app_without_io.task(**{option: (text, 1) if option == "concurrency" else text})
+    async def report(size: float = 1.5, name: str = "") -> None: ...
+
+    with pytest.raises(UsageError, match=words):
+        app_without_io.every(60)(report)
+    assert not app_without_io.registry.schedules
+
+
+def test_keys_may_name_the_nominal_time(app_without_io):
+    @app_without_io.every(60, unique="{nominal}", lock="report:{days}", arguments={"days": 7})
+    async def report(days: int, nominal: datetime) -> None: ...
+
+    assert list(app_without_io.registry.schedules) == [report.name]
+
+
+def test_a_task_of_another_program_is_refused(app_without_io):
+    other = Holdfast("sqlite:///never-opened-either.db")
+
+    async def tick() -> None: ...
+
+    task = other.task(tick)
+    for _ in range(2):  # also when it has a task of that name itself
+        with pytest.raises(
+            UsageError, match=r"of another Holdfast.*Schedule it with the Holdfast that declares it"
+        ):
+            app_without_io.every(60)(task)
+        assert not app_without_io.registry.schedules
+        app_without_io.task(tick)

@@ -78,12 +78,21 @@ class Registry:
         return factory
 
     def add_schedule(self, schedule: Schedule) -> None:
+        self._refuse_strange(schedule)
         there = self.schedules.get(schedule.name)
         if there is not None and not _is_declared_again(there, schedule):
             raise UsageError(
                 f"Two schedules are called {schedule.name!r}. Give one of them a name of its own: schedule=."
             )
         self.schedules[schedule.name] = schedule
+
+    def _refuse_strange(self, schedule: Schedule) -> None:
+        known = self._tasks.get(schedule.task.name)
+        if known is None or known.sender is not schedule.task.sender:
+            raise UsageError(
+                f"The schedule {schedule.name!r} is for the task {schedule.task.name!r} of another Holdfast, "
+                "and workers of this one would not know its jobs. Schedule it with the Holdfast that declares it."
+            )
 
     def add_on_dead(self, task: str, handler: OnDead) -> None:
         if not inspect.iscoroutinefunction(handler):

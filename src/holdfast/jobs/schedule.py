@@ -8,10 +8,12 @@ from itertools import islice
 from typing import Any, Literal, Protocol
 
 from holdfast.jobs.cron import check_cron, fires
+from holdfast.jobs.options import NONE
 from holdfast.jobs.task import Task
 from holdfast.kernel.clock import moment
 from holdfast.kernel.errors import UsageError
 from holdfast.kernel.names import check_name, check_seconds
+from holdfast.kernel.show import show
 
 Missed = Literal["latest", "all", "skip"]
 MISSED = ("latest", "all", "skip")
@@ -76,8 +78,9 @@ class Schedule:
         if missed not in MISSED:
             raise UsageError(f"missed is one of {', '.join(MISSED)}; not {missed!r}.")
         self.task, self.times, self.name, self.missed = task, times, check_name("schedule", name), missed
-        self._given = dict(arguments or {})
+        self._given = _given(arguments)
         self._check_arguments()
+        self._check_job()
 
     def _check_arguments(self) -> None:
         """Now, and not at the first nominal time."""
@@ -93,7 +96,14 @@ class Schedule:
                 "Give arguments={…}, or defaults; `nominal: datetime` comes from the schedule, and a resource from "
                 "the worker when it is declared before the task."
             )
-        signature.encode(signature.bind((), self.arguments(moment(0.0))))
+
+    def _check_job(self) -> None:
+        """Build one as the scheduler will, with its keys, and the name of the lock that a worker will take."""
+        task = self.task
+        job = task.sender.build(task, task.signature.bind((), self.arguments(moment(0.0))), NONE)
+        if task.declaration.lock is not None:
+            arguments = {**task.signature.defaults, **task.signature.decode(job.args)}
+            check_name("lock", task.declaration.lock.render(arguments))
 
     def has_times_of(self, other: Schedule) -> bool:
         mine, others = self.times, other.times
@@ -106,3 +116,13 @@ class Schedule:
     def next(self, after: datetime, count: int = 10) -> list[datetime]:
         """The next nominal times."""
         return list(islice(self.times.between(after, after + _FAR), count))
+
+
+def _given(arguments: Any) -> dict[str, Any]:
+    if arguments is None:
+        return {}
+    if not isinstance(arguments, Mapping):
+        raise UsageError(
+            f'arguments is a dict of values by name, such as {{"days": 7}}; not {show(arguments)}.'
+        )
+    return dict(arguments)
