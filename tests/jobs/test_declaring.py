@@ -104,6 +104,21 @@ def test_a_method_is_refused_and_a_staticmethod_is_not(app):
     assert app.task(Cart.empty).signature.names == ["order"]
 
 
+@pytest.mark.parametrize("name", ["secrets_", "__token", "__dict__"])
+def test_names_that_stored_arguments_cannot_have_are_refused(app, name):
+    found = {"__name__": __name__}
+    exec(f"async def login(job: Job, {name}: str) -> None: ...", {"Job": Job}, found)
+    with pytest.raises(UsageError, match=f"an argument cannot be called '{name}'.*another name"):
+        app.task(name="login")(found["login"])
+    assert app.registry.names == []
+
+
+@pytest.mark.parametrize("queues", [["default"], "default", [("default", 10)], 10])
+def test_slots_are_a_dict(app, queues):
+    with pytest.raises(UsageError, match=r'queues is a dict of slots by queue, such as {"default": 10}; not'):
+        app.worker(queues)
+
+
 @dataclass
 class Dog:
     name: str

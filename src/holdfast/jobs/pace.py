@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from holdfast.kernel.errors import UsageError
 from holdfast.kernel.names import check_int, check_name
+from holdfast.kernel.show import show
 
 _SOON = 0.1  # seconds within which a job that was taken ahead should start
 _MOST = 500  # jobs taken ahead of their slots, at most
@@ -40,8 +42,12 @@ class Pace:
         return min(_MOST, self._slots + self.ahead - held)
 
 
-def check_slots(queues: Mapping[str, Any]) -> dict[str, int]:
+def check_slots(queues: Any) -> dict[str, int]:
     """Slots for each queue, at least one."""
+    if not isinstance(queues, Mapping):
+        raise UsageError(
+            f'queues is a dict of slots by queue, such as {{"default": 10}}; not {show(queues)}.'
+        )
     return {
         check_name("queue", queue): check_int(f"slots of {queue!r}", slots, 1, 100_000)
         for queue, slots in queues.items()

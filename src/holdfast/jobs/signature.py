@@ -24,6 +24,7 @@ class _Mark:
 _SECRET = _Mark()
 # `password: Secret[str]`: stored, and masked in every listing and error.
 Secret = Annotated[T, _SECRET]
+_SECRETS = "secrets_"  # how SECRETS_FIELD is called in Python
 _VARIADIC = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
 
 
@@ -46,6 +47,7 @@ class Signature:
         _refuse_variadic(self._where, parameters)
         self.takes_job = bool(parameters) and hints.get(parameters[0].name) is job_type
         self._parameters = parameters[1:] if self.takes_job else parameters
+        _refuse_reserved(self._where, self._parameters)
         self._hints = {each.name: hints.get(each.name, Any) for each in self._parameters}
         self.returns: Any = hints.get("return", Any)
         self.resources: dict[str, Any] = {}
@@ -70,7 +72,7 @@ class Signature:
         self._known, self._required = set(self.names), set(self.names) - set(self.defaults)
         fields = [_field(each, self._hints[each.name]) for each in stored]
         # Always: a task that no longer has secrets must read what was stored when it had.
-        fields.append(("secrets_", list[str], msgspec.field(name=SECRETS_FIELD, default_factory=list)))
+        fields.append((_SECRETS, list[str], msgspec.field(name=SECRETS_FIELD, default_factory=list)))
         self._type = msgspec.defstruct("Arguments", fields, kw_only=True, forbid_unknown_fields=True)
         for name in self.names:
             self._check_readable(name)
@@ -166,6 +168,15 @@ def _refuse_variadic(where: str, parameters: Sequence[inspect.Parameter]) -> Non
         if each.kind in _VARIADIC:
             raise UsageError(
                 f"{where} takes {each}: a task's arguments have names. Take a dict or a list instead."
+            )
+
+
+def _refuse_reserved(where: str, parameters: Sequence[inspect.Parameter]) -> None:
+    """Stored arguments are read into a record with a field of ours, and names with two underscores mean something there."""
+    for each in parameters:
+        if each.name == _SECRETS or each.name.startswith("__"):
+            raise UsageError(
+                f"{where}: an argument cannot be called {each.name!r}, which Holdfast uses itself. Give it another name."
             )
 
 
