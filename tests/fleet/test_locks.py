@@ -134,3 +134,13 @@ async def test_an_error_inside_is_the_callers(hf):
 async def test_bad_options(hf, options):
     with pytest.raises(UsageError):
         hf.lock("report", **options)
+
+
+async def test_one_object_is_for_one_block_at_a_time(hf):
+    lock = hf.lock("report")
+    async with lock:
+        with pytest.raises(UsageError, match=r"is in use\. Call hf.lock\('report'\) for each block"):
+            async with lock:
+                pass
+    async with lock as again:
+        assert again.token > 0

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+import threading
+from collections.abc import AsyncIterator
 
 import pytest
 from waiting import until
 
-from holdfast.kernel.errors import StoreUnavailable
+from holdfast.kernel.errors import StoreUnavailable, UsageError
 from holdfast.kernel.telemetry import subscribe
 from holdfast.store.states import State
 
@@ -130,3 +132,102 @@ async def test_a_store_that_stays_away_does_not_keep_a_worker_from_leaving(hf, g
     forget()
     assert "worker.release_failed" in told
     assert await handle.status() is State.RUNNING  # until its lease ends
+
+
+@pytest.fixture
+async def working(hf):
+    """A worker with a job that goes on until it may end."""
+    begun, may_end = asyncio.Event(), asyncio.Event()
+
+    @hf.task
+    async def long() -> None:
+        begun.set()
+        await may_end.wait()
+
+    handle = await long.enqueue()
+    service = hf.worker(lease=1, grace=30)
+    await service.start()
+    await begun.wait()
+    yield service, handle, may_end
+    may_end.set()
+    await service.stop()
+
+
+async def renewed(service):
+    [run] = service.worker.runs.values()
+    before = run.until
+    await until(lambda: run.until > before + 0.5)
+
+
+async def test_two_who_stop_it_wait_for_the_same_end_and_jobs_are_renewed_until_then(working):
+    service, handle, may_end = working
+    stops = [asyncio.create_task(service.stop()) for _ in range(2)]
+    await renewed(service)
+    assert not any(stop.done() for stop in stops)
+    may_end.set()
+    await asyncio.gather(*stops)
+    record = await handle.record()
+    assert (record.state, record.attempt, record.interruptions) == (State.SUCCEEDED, 1, 0)
+
+
+async def test_who_gives_up_waiting_for_a_stop_does_not_end_the_renewals(working):
+    service, handle, may_end = working
+    with pytest.raises(TimeoutError):
+        async with asyncio.timeout(0.05):
+            await service.stop()
+    assert service.is_running
+    await renewed(service)
+    may_end.set()
+    await service.stop()
+    assert not service.is_running
+    assert (await handle.record()).state is State.SUCCEEDED
+
+
+async def test_a_worker_is_started_once(hf):
+    service = hf.worker()
+    async with service:
+        with pytest.raises(UsageError, match=r"was started already\. Make another"):
+            await service.start()
+    with pytest.raises(UsageError, match="was started already"):
+        await service.start()
+
+
+async def test_workers_of_one_name_do_not_have_each_others_jobs(hf):
+    first, second = hf.worker(name="web"), hf.worker(name="web")
+    assert first.name != second.name
+    assert first.name.startswith("web-")
+
+
+class Client: ...
+
+
+async def test_what_still_runs_goes_back_only_at_the_very_end(hf):
+    """Its thread may use a resource that takes long to close: until the process ends, nobody else may run it."""
+    begun, closing, may_end = asyncio.Event(), [], threading.Event()
+    loop = asyncio.get_running_loop()
+
+    @hf.resource
+    async def client() -> AsyncIterator[Client]:
+        yield Client()
+        [record] = await hf.store.jobs.find(limit=5)
+        closing.append(record.state)
+
+    @hf.task
+    def deaf(client: Client) -> None:
+        loop.call_soon_threadsafe(begun.set)
+        while not may_end.is_set():
+            try:
+                may_end.wait(0.05)
+            except BaseException:
+                continue
+
+    handle = await deaf.enqueue()
+    service = hf.worker(grace=0, stuck=lambda _: None)
+    await service.start()
+    await begun.wait()
+    await service.stop()
+    assert closing == [State.RUNNING]
+    assert await service.let_go()
+    record = await handle.record()
+    assert (record.state, record.attempt) == (State.QUEUED, 0)
+    may_end.set()

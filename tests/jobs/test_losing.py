@@ -7,7 +7,7 @@ import asyncio
 import pytest
 from waiting import until
 
-from holdfast.jobs.renewer import Renewer
+from holdfast.jobs.renewer import HARD_GRACE, Renewer
 from holdfast.jobs.run import Run, Stop
 from holdfast.kernel.clock import monotonic
 from holdfast.kernel.errors import JobCancelled, StoreUnavailable
@@ -196,3 +196,81 @@ async def test_a_run_that_goes_on_without_its_lock_must_end_soon(hf):
     await until(lambda: stuck)
     assert "its lock was lost" in stuck[0]
     await service.stop(grace=0)
+
+
+async def test_a_surprise_does_not_end_the_renewals(hf, monkeypatch):
+    begun, over, surprises = asyncio.Event(), asyncio.Event(), []
+
+    @hf.task
+    async def long() -> None:
+        begun.set()
+        await over.wait()
+
+    renew = Renewer._renew
+
+    async def surprising(self, store):
+        if not surprises:
+            surprises.append(True)
+            raise RuntimeError("dictionary changed size during iteration")
+        await renew(self, store)
+
+    monkeypatch.setattr(Renewer, "_renew", surprising)
+    handle = await long.enqueue()
+    async with hf.worker(lease=1.5) as service:
+        await begun.wait()
+        [run] = service.worker.runs.values()
+        before = run.until
+        await until(lambda: surprises and run.until > before)
+        over.set()
+        await handle.result(10)
+    assert (await handle.record()).attempt == 1
+
+
+async def test_who_slept_through_a_timeout_is_asked_to_stop_before_its_process_is_ended(hf):
+    @hf.task(timeout=5)
+    async def any_task() -> None: ...
+
+    await any_task.enqueue()
+    [claim] = await hf.store.claims.claim({"default": 1}, lease=300, worker="w")
+    run, stuck = Run(claim, None, monotonic() + 300), []
+    run.limit_until, run.work = monotonic() - 100, asyncio.current_task()  # the whole process stood still
+    renewer = Renewer(hf.store, {run.key: run}, lease=300, stuck=stuck.append)
+    renewer._look()
+    assert not stuck
+    renewer._overtime[run.key] -= HARD_GRACE + 1
+    renewer._look()
+    assert "it is past its hard time limit" in stuck[0]
+
+
+async def test_a_suspect_waits_for_a_long_run_without_stopping_the_others(hf):
+    begun, over = asyncio.Event(), asyncio.Event()
+
+    @hf.task
+    async def long() -> None:
+        begun.set()
+        await over.wait()
+
+    @hf.task
+    async def quick() -> str:
+        return "done"
+
+    suspect = await quick.options(queue="other").enqueue()
+    await hf.store.claims.claim({"other": 1}, lease=60, worker="dead")
+    await hf.store.claims.rescue_worker("dead")
+    await long.enqueue()
+    async with hf.worker({"default": 5, "other": 5}) as service:
+        worker = service.worker
+        worker._suspects_due = monotonic() + 60
+        await begun.wait()
+        [run] = worker.runs.values()
+        run.began -= 100
+        worker._suspects_due = 0.0
+        worker.look()
+        await until(lambda: worker._suspects_due > 0)
+        assert not worker._clears()
+        assert await (await quick.enqueue()).result(10) == "done"
+        over.set()
+        await until(lambda: not worker.runs)
+        worker._suspects_due = 0.0
+        worker.look()
+        assert await suspect.result(10) == "done"

@@ -177,3 +177,36 @@ async def test_no_form_of_a_secret_is_kept(hf):
             for text in (str(raised.value), record.reason, str(record.errors)):
                 assert "top" not in text, how
     assert "top" not in repr(leak.bind("x", secret))
+
+
+class Panic(BaseException):
+    """As extensions raise that are written in other languages."""
+
+
+async def test_what_is_no_exception_is_a_failure_like_any_other(hf):
+    told = []
+
+    @hf.task(retry=Backoff(attempts=1))
+    async def panics() -> None:
+        raise Panic("index out of bounds")
+
+    @hf.on_dead(panics)
+    async def tell(job, tx):
+        told.append(job.id)
+
+    async with hf.worker():
+        record = await record_of(hf, panics, state="dead")
+    assert told == [record.id]
+    assert "index out of bounds" in record.reason
+
+
+async def test_what_is_no_exception_after_a_completion_that_was_rolled_back_is_charged(hf):
+    @hf.task(retry=Backoff(attempts=2, first=0))
+    async def panics(job: Job) -> None:
+        async with hf.transaction() as tx:
+            await job.complete(tx=tx)
+            raise Panic("index out of bounds")
+
+    async with hf.worker():
+        record = await record_of(hf, panics, state="dead")
+    assert record.attempt == 2

@@ -70,3 +70,20 @@ async def test_leaving_stops_the_workers_that_still_run(tmp_path, caplog):
         [record] = await hf.store.jobs.find(limit=5)
         assert record.state is State.SUCCEEDED
     assert "trouble" not in caplog.text
+
+
+async def test_one_worker_that_cannot_be_stopped_leaves_the_others_no_reason_to_go_on(tmp_path):
+    hf = Holdfast(f"sqlite:///{tmp_path / 'x.db'}")
+    with pytest.raises(RuntimeError, match="no"):
+        async with hf:
+            services = [hf.worker() for _ in range(3)]
+            for service in services:
+                await service.start()
+            services[1]._stack.callback(fail)
+    assert not any(service.is_running for service in services)
+    async with hf:
+        assert await hf.jobs.get(new_id()) is None
+
+
+def fail():
+    raise RuntimeError("no")

@@ -132,6 +132,8 @@ class WorkerService:
         if grace is not None:
             self._grace = grace
         if self.is_running and self._stopping is None:
+            assert self.worker is not None
+            self.worker.drain()  # at once, whenever the task below has its turn
             self._stopping = spawn(self._stop(), name="worker-stop")
         if self._stopping is not None:
             await asyncio.shield(self._stopping)

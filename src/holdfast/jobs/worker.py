@@ -79,9 +79,13 @@ class Worker:
     async def start(self) -> None:
         self._tasks = [spawn(self._pump(), name="worker"), spawn(self._listen(), name="worker-wakeups")]
 
+    def drain(self) -> None:
+        """Claim nothing more."""
+        self._draining = True
+
     async def stop(self, grace: float = 0.0) -> None:
         """Claim nothing more, let what runs end within the grace, put the rest back uncharged."""
-        self._draining = True
+        self.drain()
         await self._put_back(self._let_go_of_unrun())
         self._bell.set()
         if grace > 0:
