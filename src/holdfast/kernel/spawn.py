@@ -40,7 +40,13 @@ def start(
 async def end(task: asyncio.Task[Any]) -> None:
     """Cancel the task and wait until it is over, however it ends."""
     task.cancel()
-    await asyncio.wait([task])
+    await over(task)
+
+
+async def over(*waited: asyncio.Future[Any]) -> None:
+    """Wait until all of them are over, however they end; who gives up waiting does not cancel them."""
+    if waited:
+        await asyncio.wait(waited)
 
 
 def is_cancelled() -> bool:

@@ -9,7 +9,7 @@ from functools import partial
 from typing import Generic, TypeAlias, TypeVar
 
 from holdfast.kernel.errors import CommitUnknown, HoldfastError, NotOpen, StoreError
-from holdfast.kernel.spawn import spawn
+from holdfast.kernel.spawn import over, spawn
 
 Item = TypeVar("Item")
 Answer = TypeVar("Answer")
@@ -40,8 +40,7 @@ class Batcher(Generic[Item, Answer]):
 
     async def rest(self) -> None:
         """Wait until those who wait now have set out."""
-        if waiting := [future for _, future in self._waiting]:
-            await asyncio.wait(waiting)
+        await over(*(future for _, future in self._waiting))
 
     async def _flush_alone(self, items: Sequence[Item]) -> list[Answer]:
         self._is_free = False

@@ -9,7 +9,7 @@ from functools import partial
 
 from holdfast.kernel.clock import timeout as time_limit
 from holdfast.kernel.errors import HoldfastError
-from holdfast.kernel.spawn import spawn
+from holdfast.kernel.spawn import over, spawn
 from holdfast.kernel.telemetry import note
 from holdfast.store.bell import EVERYONE, Bell, names_of
 from holdfast.store.edge import checked
@@ -73,7 +73,9 @@ class Wakeups:
             return
         self._closing.set()
         if self._sending is not None and self._is_open_here():
-            await asyncio.wait([self._sending], timeout=_LAST)
+            with suppress(TimeoutError):
+                async with time_limit(_LAST):
+                    await over(self._sending)
         await self._listener.stop()
         self._closing = asyncio.Event()
         self._bell.ring((EVERYONE,))
