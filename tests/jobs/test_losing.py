@@ -14,10 +14,10 @@ from holdfast.kernel.errors import JobCancelled, StoreUnavailable
 from holdfast.store.states import State
 
 
-async def test_a_run_that_the_store_calls_lost_must_end_soon(hf):
-    stuck, started = [], asyncio.Event()
+def deaf_until(hf, stuck, started, **options):
+    """A task that does not listen when it is stopped, until someone says that it is stuck."""
 
-    @hf.task
+    @hf.task(**options)
     async def deaf() -> None:
         started.set()
         while not stuck:
@@ -26,7 +26,12 @@ async def test_a_run_that_the_store_calls_lost_must_end_soon(hf):
             except asyncio.CancelledError:
                 continue
 
-    handle = await deaf.enqueue()
+    return deaf
+
+
+async def test_a_run_that_the_store_calls_lost_must_end_soon(hf):
+    stuck, started = [], asyncio.Event()
+    handle = await deaf_until(hf, stuck, started).enqueue()
     service = hf.worker(lease=30, stuck=stuck.append)
     await service.start()
     await started.wait()
@@ -176,17 +181,7 @@ async def test_the_executor_says_when_a_lock_ends(hf):
 
 async def test_a_run_that_goes_on_without_its_lock_must_end_soon(hf):
     stuck, started = [], asyncio.Event()
-
-    @hf.task(lock="one")
-    async def deaf() -> None:
-        started.set()
-        while not stuck:
-            try:
-                await asyncio.sleep(0.05)
-            except asyncio.CancelledError:
-                continue
-
-    await deaf.enqueue()
+    await deaf_until(hf, stuck, started, lock="one").enqueue()
     service = hf.worker(lease=3, stuck=stuck.append)
     await service.start()
     await started.wait()
