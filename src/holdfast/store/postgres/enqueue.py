@@ -119,6 +119,19 @@ ON CONFLICT (id) DO NOTHING"""
 }
 
 
+# The same, and the news of it comes with its commit. Commits with a NOTIFY wait for each other, across all databases of a
+# server: so only who finds nobody else at it does this, and the others tell afterwards (see wakeups).
+_ONE_AND_TELL = f"""
+{_ONE[True]}
+RETURNING CASE WHEN pg_try_advisory_xact_lock($10::bigint) THEN pg_notify($11::text, $12::text)::text END"""
+
+
+def enqueue_and_tell(job: NewJob, lock: int, channel: str, payload: str) -> Procedure[bool]:
+    """Store one plain job; whether it was told of."""
+    rows = yield Statement(_ONE_AND_TELL, (*_plain_row(job), lock, channel, payload))
+    return bool(rows) and rows[0][0] is not None
+
+
 def _plain_row(job: NewJob) -> tuple[Any, ...]:
     return (
         job.id, job.task, job.queue, job.args, job.priority, job.generation,

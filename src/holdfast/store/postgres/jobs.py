@@ -10,11 +10,20 @@ from holdfast.store.batching import Batcher
 from holdfast.store.bell import STOP, news_of
 from holdfast.store.edge import checked
 from holdfast.store.postgres.connection import BEGIN, IMPATIENT, AlreadyStored
-from holdfast.store.postgres.enqueue import PLAIN, enqueue, is_plain, is_single, plain_columns
+from holdfast.store.postgres.enqueue import (
+    PLAIN,
+    enqueue,
+    enqueue_and_tell,
+    is_plain,
+    is_single,
+    plain_columns,
+)
 from holdfast.store.postgres.failures import Blocked
+from holdfast.store.postgres.listener import CHANNEL
 from holdfast.store.postgres.moves import cancel
 from holdfast.store.postgres.rows import LIVE, OVER, to_record
 from holdfast.store.postgres.subject import Home, Subject
+from holdfast.store.postgres.wakeups import TELLING, payload_of
 from holdfast.store.records import Count, Enqueued, JobRecord, NewJob
 from holdfast.store.statements import Procedure, Statement
 from holdfast.store.states import OVER as OVER_STATES
@@ -89,10 +98,28 @@ class Jobs(Subject):
         if tx is not None:
             executor = await self._home.adopt(tx)
             answers = await executor.run(enqueue(jobs, again=again))
+        elif not again and len(jobs) == 1 and jobs[0].is_plain and self._home.wakeups.may_tell():
+            answers, told = await self._and_tell(jobs[0])
+            if told:
+                return answers
         else:
             answers = await self._enqueue(jobs, again=again)
         self._home.hint(news_of(jobs, answers), tx=tx)
         return answers
+
+    async def _and_tell(self, job: NewJob) -> tuple[list[Enqueued], bool]:
+        """A lone job in quiet times: the news of it does not take a round trip of its own."""
+        self._database.pool.check()
+        make = partial(enqueue_and_tell, job, TELLING, CHANNEL, payload_of({job.queue}))
+        try:
+            told = await self._database.write(make)
+        except Blocked:
+            return await self._alone([job]), False
+        except CommitUnknown as unknown:
+            return await still_unknown(unknown, self._repeated([job])), False
+        if told:
+            self._home.wakeups.told({job.queue})
+        return [Enqueued(job.id, created=True)], told
 
     async def _enqueue(self, jobs: Sequence[NewJob], *, again: bool) -> list[Enqueued]:
         self._database.pool.check()
@@ -117,7 +144,10 @@ class Jobs(Subject):
         try:
             return await self._batches.add(jobs)
         except Blocked:
-            return await self._database.patience.wait(partial(self._settled, jobs, begin=IMPATIENT))
+            return await self._alone(jobs)
+
+    async def _alone(self, jobs: Sequence[NewJob]) -> list[Enqueued]:
+        return await self._database.patience.wait(partial(self._settled, jobs, begin=IMPATIENT))
 
     async def _enqueue_batch(self, jobs: Sequence[NewJob]) -> list[Enqueued]:
         try:

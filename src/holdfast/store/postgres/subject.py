@@ -8,11 +8,13 @@ from typing import Protocol
 from holdfast.store.postgres.connection import Database
 from holdfast.store.postgres.endings import Endings
 from holdfast.store.postgres.transaction import Executor
+from holdfast.store.postgres.wakeups import Wakeups
 
 
 class Home(Protocol):
     database: Database
     endings: Endings
+    wakeups: Wakeups
 
     async def adopt(self, tx: object) -> Executor:
         """What runs our verbs in this transaction; raises WrongConnection when it is not one of our database."""

@@ -7,6 +7,7 @@ from collections.abc import Collection, Iterable
 from contextlib import suppress
 from functools import partial
 
+from holdfast.kernel.clock import monotonic
 from holdfast.kernel.clock import timeout as time_limit
 from holdfast.kernel.errors import HoldfastError
 from holdfast.kernel.spawn import over, spawn
@@ -19,6 +20,9 @@ from holdfast.store.postgres.url import Target
 from holdfast.store.statements import Procedure, Statement
 
 BETWEEN = 0.01  # seconds between two NOTIFYs: each costs the server a commit, and all listeners a look
+TELLING = (
+    0x686F6C6466617374  # the advisory lock of who sends a NOTIFY along with a commit that waits for the disk
+)
 _LAST = 1.0  # seconds that a closing store gives its last hint
 _LONGEST = 7_900  # bytes; the server takes less than 8,000
 
@@ -45,6 +49,7 @@ class Wakeups:
         self._unsent: set[str] = set()
         self._sending: asyncio.Task[None] | None = None
         self._closing = asyncio.Event()
+        self._last = 0.0  # when the last NOTIFY was sent
 
     def hint(self, queues: Iterable[str]) -> None:
         self.tell(names_of(queues))
@@ -59,6 +64,17 @@ class Wakeups:
                 self._sending.add_done_callback(
                     self._sent
                 )  # one that is cancelled before its first step has no end
+
+    def may_tell(self) -> bool:
+        """Whether it is time for the next NOTIFY, for who can send it along with something else."""
+        if self._sending is not None or monotonic() - self._last < BETWEEN:
+            return False
+        self._last = monotonic()
+        return True
+
+    def told(self, queues: Collection[str]) -> None:
+        """All other processes have been told."""
+        self._bell.ring(queues)
 
     async def wait(self, queues: Collection[str], timeout: float) -> bool:  # noqa: ASYNC109  its end is an answer
         self._database.pool.check()
@@ -90,6 +106,7 @@ class Wakeups:
     async def _send(self) -> None:
         while self._unsent:
             names, self._unsent = self._unsent, set()
+            self._last = monotonic()
             await self._notify(names)
             with suppress(TimeoutError):
                 async with time_limit(BETWEEN):
