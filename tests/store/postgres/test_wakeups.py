@@ -13,6 +13,7 @@ from holdfast.store.bell import EVERYONE
 from holdfast.store.postgres import listener, wakeups
 from holdfast.store.postgres.store import PostgresStore
 from holdfast.store.postgres.wakeups import payload_of
+from holdfast.store.records import Enqueued
 from holdfast.testing.conformance.wakeups import LONG, SOON, listen, silence, waiting
 
 LISTENS = "datname = current_database() AND query LIKE 'LISTEN%'"
@@ -149,3 +150,46 @@ async def test_a_hint_that_cannot_be_sent_is_lost(store, notes, monkeypatch):
     store.wakeups.hint(["default"])
     await until(lambda: "wakeups.hint_lost" in [name for name, _ in notes])
     assert await store.wakeups.wait(["default"], LONG) is True
+
+
+@pytest.fixture
+def sent_apart(store, monkeypatch):
+    """The queues of the NOTIFYs that took a round trip of their own."""
+    apart, notify = [], store.wakeups._notify
+
+    async def record(names):
+        apart.append(names)
+        await notify(names)
+
+    monkeypatch.setattr(store.wakeups, "_notify", record)
+    return apart
+
+
+async def test_a_lone_job_is_told_of_with_its_commit(store, sent, sent_apart):
+    new = job()
+    assert await store.jobs.enqueue([new]) == [Enqueued(new.id, created=True)]
+    await until(lambda: sent == ["default"])
+    assert not sent_apart
+
+
+async def test_who_finds_another_telling_with_a_commit_tells_afterwards(store, other, sent, sent_apart):
+    async with other.transaction() as tx:
+        await tx.fetch(f"SELECT pg_advisory_xact_lock({wakeups.TELLING})")
+        await put(store)
+        await until(lambda: sent == ["default"])
+        assert sent_apart == [{"default"}]
+
+
+async def test_of_many_jobs_at_once_one_is_told_of_with_its_commit(store, sent, sent_apart):
+    await asyncio.gather(*(put(store, queue=f"q{number}") for number in range(20)))
+    await until(lambda: len({name for payload in sent for name in payload.split("\n")}) == 20)
+    assert len(sent) < 5
+    assert sum(len(names) for names in sent_apart) >= 19
+
+
+async def test_an_id_that_is_there_is_told_of_as_any_other(store, sent):
+    new = job()
+    for _ in range(2):
+        assert await store.jobs.enqueue([new]) == [Enqueued(new.id, created=True)]
+        await asyncio.sleep(2 * wakeups.BETWEEN)
+    assert len(await store.jobs.find(limit=5)) == 1
