@@ -9,7 +9,8 @@ from collections.abc import AsyncIterator
 import pytest
 from waiting import until
 
-from holdfast.kernel.errors import StoreUnavailable, UsageError
+from holdfast import Backoff
+from holdfast.kernel.errors import JobDead, StoreUnavailable, UsageError
 from holdfast.kernel.telemetry import subscribe
 from holdfast.store.states import State
 
@@ -231,3 +232,51 @@ async def test_what_still_runs_goes_back_only_at_the_very_end(hf):
     record = await handle.record()
     assert (record.state, record.attempt) == (State.QUEUED, 0)
     may_end.set()
+
+
+async def test_of_two_who_start_it_at_once_one_is_refused(hf):
+    service = hf.worker()
+    told = await asyncio.gather(service.start(), service.start(), return_exceptions=True)
+    assert [type(each) for each in told] == [type(None), UsageError]
+    await service.stop()
+
+
+async def test_a_stop_while_it_starts_waits_for_that_and_stops_it(hf):
+    service = hf.worker()
+    starting = asyncio.create_task(service.start())
+    await asyncio.sleep(0)
+    await service.stop()
+    await starting
+    assert not service.is_running
+    assert not service.worker.runs
+
+
+async def test_what_could_not_be_started_may_be_started_again(hf):
+    fails = [True]
+
+    @hf.resource
+    async def client() -> AsyncIterator[Client]:
+        if fails:
+            raise OSError("no route")
+        yield Client()
+
+    service = hf.worker()
+    with pytest.raises(OSError, match="no route"):
+        await service.start()
+    fails.clear()
+    async with service:
+        assert service.is_running
+
+
+async def test_what_a_plain_function_returns_is_awaited_within_its_timeout(hf):
+    async def slow() -> None:
+        await asyncio.sleep(3600)
+
+    @hf.task(timeout=0.2, retry=Backoff(attempts=1))
+    def plain():
+        return slow()
+
+    handle = await plain.enqueue()
+    async with hf.worker():
+        with pytest.raises(JobDead, match="timeout"):
+            await handle.result(10)

@@ -5,6 +5,8 @@ import json
 import pytest
 from cli_kit import PROGRAM, put, put_dead, run_process, write_program
 
+from holdfast.runtime import supervisor
+
 
 @pytest.fixture
 def run(kept, tmp_path):
@@ -109,3 +111,8 @@ async def stays() -> None:
     assert "sys.exit(3) in a task" in answer.stderr
     assert "SystemExit: 3" in run("jobs", "show", bad).stdout
     assert "succeeded" in run("jobs", "show", good).stdout
+
+
+@pytest.mark.parametrize(("code", "told"), [(3, "exit code 3"), (-9, "SIGKILL"), (-40, "signal 40")])
+def test_how_a_process_died(code, told):
+    assert supervisor._how(code) == told

@@ -189,7 +189,15 @@ class Executor:
 
     async def _in_thread(self, run: Run, call: Callable[[], Any]) -> Any:
         thread = run.thread = ThreadCall()
-        return await self._threads.run(thread, call)
+        try:
+            result = await self._threads.run(thread, call)
+        except asyncio.CancelledError:
+            raise  # the thread may go on, and be stopped
+        except BaseException:
+            run.thread = None
+            raise
+        run.thread = None  # what comes after it is stopped as any coroutine
+        return result
 
     async def _done(self, run: Run, result: Any) -> Ending:
         try:

@@ -64,19 +64,24 @@ class WorkerService:
         self._stuck = stuck
         self._stack = AsyncExitStack()
         self._troubles: list[Callable[[], str | None]] = []
+        self._turn = asyncio.Lock()  # who stops waits for who starts
         self._stopping: asyncio.Task[None] | None = None
-        self.is_running = False
+        self.has_begun = self.is_running = False
         self.worker: Worker | None = None
 
     async def start(self) -> None:
         """Raises SchemaError when the tables do not fit: no waiting would help."""
-        if self.is_running or self.worker is not None:
+        if self.has_begun:
             raise UsageError(f"The worker {self.name} was started already. Make another with hf.worker(…).")
-        await check_tables(self._store)
-        async with AsyncExitStack() as stack:
-            await self._start(stack)
-            self._stack = stack.pop_all()
-        self.is_running = True
+        self.has_begun = True
+        try:
+            async with self._turn, AsyncExitStack() as stack:
+                await check_tables(self._store)
+                await self._start(stack)
+                self._stack, self.is_running = stack.pop_all(), True
+        except BaseException:
+            self.has_begun = False
+            raise
         note("worker.started", worker=self.name, queues=self._slots)
 
     async def _start(self, stack: AsyncExitStack) -> None:
@@ -131,19 +136,22 @@ class WorkerService:
         """
         if grace is not None:
             self._grace = grace
-        if self.is_running and self._stopping is None:
-            assert self.worker is not None
-            self.worker.drain()  # at once, whenever the task below has its turn
+        if self.has_begun and self._stopping is None:
+            if self.worker is not None:
+                self.worker.drain()  # at once, whenever the task below has its turn
             self._stopping = spawn(self._stop(), name="worker-stop")
         if self._stopping is not None:
             await asyncio.shield(self._stopping)
 
     async def _stop(self) -> None:
-        try:
-            await self._stack.aclose()
-        finally:
-            self.is_running = False
-            note("worker.stopped", worker=self.name)
+        async with self._turn:
+            if not self.is_running:
+                return  # it could not be started
+            try:
+                await self._stack.aclose()
+            finally:
+                self.is_running = False
+                note("worker.stopped", worker=self.name)
 
     async def let_go(self) -> bool:
         """For a process that ends now: put back what still runs, and with it what threads do that did not listen."""

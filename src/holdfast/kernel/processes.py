@@ -118,9 +118,14 @@ def own_answers() -> int:
 
     Processes that this one forks do not have it: whoever reads must see its end when this one ends.
     """
-    answers = os.dup(1)
+    answers, here = os.dup(1), os.getpid()
     os.dup2(2, 1)
-    os.register_at_fork(after_in_child=lambda: os.close(answers))
+
+    def close_in_child() -> None:
+        if os.getppid() == here:  # in its own forks that number may be another's
+            os.close(answers)
+
+    os.register_at_fork(after_in_child=close_in_child)
     return answers
 
 

@@ -87,8 +87,7 @@ class Supervisor:
 
     async def _bury(self, name: str, code: int) -> None:
         """The process is dead and reaped: nobody works under its claims any more."""
-        how = signal.Signals(-code).name if code < 0 else f"exit code {code}"
-        say(f"worker {name} died ({how})")
+        say(f"worker {name} died ({_how(code)})")
         for _ in range(5):
             try:
                 rescued = await self._rescue(name)
@@ -115,3 +114,12 @@ class Supervisor:
             return
         say(f"{number.name}: {len(self._children)} processes are asked to leave")
         self._leaving.set()
+
+
+def _how(code: int) -> str:
+    if code >= 0:
+        return f"exit code {code}"
+    try:
+        return signal.Signals(-code).name
+    except ValueError:  # real-time signals have no names
+        return f"signal {-code}"

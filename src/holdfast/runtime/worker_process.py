@@ -53,9 +53,11 @@ async def run_worker(hf: Holdfast, options: WorkerOptions) -> int:
             gc.freeze()  # what is here now stays: looking through it again and again takes a twentieth of the time
             gc.set_threshold(20_000)
             code = await leaving.wait()
-            await service.stop()
-            if await service.let_go():  # at the very end: from now on another may run it
-                exit_now(code)
+            try:
+                await service.stop()
+            finally:
+                if await service.let_go():  # at the very end: from now on another may run it
+                    exit_now(code)
     finally:
         unsubscribe()
         forget()

@@ -193,3 +193,17 @@ async def test_an_id_that_is_there_is_told_of_as_any_other(store, sent):
         assert await store.jobs.enqueue([new]) == [Enqueued(new.id, created=True)]
         await asyncio.sleep(2 * wakeups.BETWEEN)
     assert len(await store.jobs.find(limit=5)) == 1
+
+
+async def test_what_is_told_while_the_last_one_is_being_ended_is_sent(store, sent, monkeypatch):
+    ended, told = store.wakeups._sent, []
+
+    def tell_and_end(task):
+        if not told:
+            told.append(True)
+            store.wakeups.tell({"second"})  # nothing is sent for it: the last one is not over yet
+        ended(task)
+
+    monkeypatch.setattr(store.wakeups, "_sent", tell_and_end)
+    store.wakeups.tell({"first"})
+    await until(lambda: sent == ["first", "second"])

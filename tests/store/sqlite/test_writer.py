@@ -2,6 +2,7 @@
 
 import asyncio
 import os
+import threading
 from pathlib import Path
 
 import apsw
@@ -402,3 +403,20 @@ async def test_a_disk_that_fails_during_commit_leaves_the_outcome_unknown_and_th
         async with store.transaction() as tx:
             await store.jobs.enqueue([new()], tx=tx)
     assert await number_of_jobs(store) == 1
+
+
+async def test_an_open_that_is_cancelled_leaves_no_thread_behind(tmp_path):
+    store = SqliteStore(tmp_path / "jobs.db")
+    for steps in range(12):
+        opening = asyncio.ensure_future(store.open())
+        for _ in range(steps):
+            await asyncio.sleep(0)
+        opening.cancel()
+        await asyncio.wait([opening])
+        if not opening.cancelled():
+            await store.close()
+    await store.open()
+    await asyncio.gather(*(store.jobs.enqueue([new()]) for _ in range(50)))
+    assert await number_of_jobs(store) == 50
+    await store.close()
+    assert not [each for each in threading.enumerate() if each.name.startswith("holdfast-")]

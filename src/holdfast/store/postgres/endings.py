@@ -89,9 +89,9 @@ class Endings:
         place = Place(ending, asyncio.get_running_loop().create_future(), give_up)
         line = self._lines.get(lock)
         if line is None:
-            self._lines[lock] = [place]
+            line = self._lines[lock] = [place]
             serving = spawn(self._serve(lock), name="end:line")
-            serving.add_done_callback(lambda _: self._left(lock))
+            serving.add_done_callback(lambda _: self._left(lock, line))
         else:
             line.append(place)
         return await place.answer
@@ -102,11 +102,14 @@ class Endings:
         while line:
             await self._serve_some(lock, line[:CHUNK])
             line[:] = [place for place in line if not place.answer.done()]
+        del self._lines[lock]  # now: whoever comes next begins a line of its own
 
-    def _left(self, lock: Lock) -> None:
-        """Also when it was cancelled, before its first step even."""
-        told = "The wait for a key was given up: its task has ended. It happened or it did not."
-        _fail(self._lines.pop(lock), CommitUnknown(told))
+    def _left(self, lock: Lock, line: list[Place]) -> None:
+        """It was cancelled, before its first step even, or has failed."""
+        if self._lines.get(lock) is line:
+            del self._lines[lock]
+            told = "The wait for a key was given up: its task has ended. It happened or it did not."
+            _fail(line, CommitUnknown(told))
 
     async def _serve_some(self, lock: Lock, places: Sequence[Place]) -> None:
         try:

@@ -60,10 +60,7 @@ class Wakeups:
             self._bell.ring(queues)
             self._unsent.update(queues)
             if self._sending is None and self._is_open_here():
-                self._sending = spawn(self._send(), name="wakeups:notify")
-                self._sending.add_done_callback(
-                    self._sent
-                )  # one that is cancelled before its first step has no end
+                self._send_soon()
 
     def may_tell(self) -> bool:
         """Whether it is time for the next NOTIFY, for who can send it along with something else."""
@@ -112,9 +109,15 @@ class Wakeups:
                 async with time_limit(BETWEEN):
                     await self._closing.wait()
 
+    def _send_soon(self) -> None:
+        self._sending = spawn(self._send(), name="wakeups:notify")
+        self._sending.add_done_callback(self._sent)  # one that is cancelled before its first step has no end
+
     def _sent(self, task: asyncio.Task[None]) -> None:
         if self._sending is task:
             self._sending = None
+            if self._unsent and not task.cancelled() and self._is_open_here():
+                self._send_soon()  # it was told of in between
 
     async def _notify(self, names: set[str]) -> None:
         try:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 from abc import abstractmethod
 from collections.abc import Callable, Generator
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
 
@@ -56,7 +58,13 @@ class Served:
         self._process, self._over = os.getpid(), False
         ready: Reply[None] = Reply()
         self._thread = start_thread(self.name, self._whole_body(ready))
-        await ready
+        try:
+            await ready
+        except asyncio.CancelledError:  # or its thread would stay, beside that of the next start
+            stopped: Reply[None] = Reply()
+            self._inbox.put(Stop(stopped))
+            await asyncio.shield(_heard(stopped))
+            raise
         self.running = True
 
     async def stop(self) -> None:
@@ -98,11 +106,11 @@ class Served:
                 self._open()
             except apsw.BusyError as busy:
                 if monotonic() > until:
-                    deliver([(ready, explained(busy))])
+                    yield from self._give_up(ready, busy)
                     return
                 yield Pause(jittered(0.01, 0.5))
             except Exception as error:  # noqa: BLE001  whoever waits for the store is told
-                deliver([(ready, explained(error))])
+                yield from self._give_up(ready, error)
                 return
             else:
                 break
@@ -115,6 +123,11 @@ class Served:
         self._over = True
         answer_all([reply_of(item) for item in (yield Take(self._inbox, 0))], NotOpen(_CLOSED))
         deliver([(stop.reply, None)])
+
+    def _give_up(self, ready: Reply[None], error: Exception) -> Body:
+        """It cannot be opened."""
+        deliver([(ready, explained(error))])
+        answer_all([reply_of(item) for item in (yield Take(self._inbox, 0))], NotOpen(_CLOSED))
 
     def _die(self, error: Exception) -> Body:
         """A mistake of ours ended the thread: nobody may wait for ever for what it will not do."""
@@ -134,6 +147,11 @@ class Served:
     @abstractmethod
     def _body(self) -> Generator[Take[Any] | Pause, Any, Stop]:
         """Serve until it is told to stop."""
+
+
+async def _heard(reply: Reply[None]) -> None:
+    with suppress(NotOpen):
+        await reply
 
 
 def reply_of(item: Any) -> Reply[Any]:
