@@ -66,21 +66,26 @@ class WorkerService:
         self._troubles: list[Callable[[], str | None]] = []
         self._turn = asyncio.Lock()  # who stops waits for who starts
         self._stopping: asyncio.Task[None] | None = None
-        self.has_begun = self.is_running = False
+        self._has_begun = self.is_running = False
         self.worker: Worker | None = None
+
+    @property
+    def is_active(self) -> bool:
+        """From its start until its end; it may be starting or stopping."""
+        return self._has_begun and not (self._stopping is not None and self._stopping.done())
 
     async def start(self) -> None:
         """Raises SchemaError when the tables do not fit: no waiting would help."""
-        if self.has_begun:
+        if self._has_begun:
             raise UsageError(f"The worker {self.name} was started already. Make another with hf.worker(…).")
-        self.has_begun = True
+        self._has_begun = True
         try:
             async with self._turn, AsyncExitStack() as stack:
                 await check_tables(self._store)
                 await self._start(stack)
                 self._stack, self.is_running = stack.pop_all(), True
         except BaseException:
-            self.has_begun = False
+            self._has_begun = False
             raise
         note("worker.started", worker=self.name, queues=self._slots)
 
@@ -136,7 +141,7 @@ class WorkerService:
         """
         if grace is not None:
             self._grace = grace
-        if self.has_begun and self._stopping is None:
+        if self._has_begun and self._stopping is None:
             if self.worker is not None:
                 self.worker.drain()  # at once, whenever the task below has its turn
             self._stopping = spawn(self._stop(), name="worker-stop")

@@ -89,7 +89,7 @@ class Holdfast:
         """Workers that still run leave first, as at the end of their own blocks: they need the store for that."""
         async with AsyncExitStack() as leaving:  # each of them, also when one fails
             leaving.push_async_callback(self._close)
-            for service in [each for each in self._workers if each.has_begun]:
+            for service in [each for each in self._workers if each.is_active]:
                 leaving.push_async_callback(service.stop)
 
     async def _close(self) -> None:
