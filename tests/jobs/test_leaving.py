@@ -215,10 +215,11 @@ async def test_what_still_runs_goes_back_only_at_the_very_end(hf):
 
     @hf.task
     def deaf(client: Client) -> None:
-        loop.call_soon_threadsafe(begun.set)
         while not may_end.is_set():
             try:
-                may_end.wait(0.05)
+                loop.call_soon_threadsafe(begun.set)
+                while not may_end.is_set():
+                    may_end.wait(0.05)
             except BaseException:
                 continue
 
