@@ -116,6 +116,12 @@ async def _read_only(fleet, setting):
     await connection.execute("SELECT pg_reload_conf()")
     await connection.close()
 
+    async def is_known():  # to each of our own sessions: the server tells them one after the other
+        ours = list(fleet.hf.store.database.pool._idle)
+        return {await each.fetchval("SHOW default_transaction_read_only") for each in ours} <= {setting}
+
+    await until(is_known)
+
 
 @on_postgres
 async def test_a_forgotten_snapshot(fleet):
