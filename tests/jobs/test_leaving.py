@@ -264,9 +264,15 @@ async def test_what_could_not_be_started_may_be_started_again(hf):
     service = hf.worker()
     with pytest.raises(OSError, match="no route"):
         await service.start()
+    starting = asyncio.create_task(service.start())
+    await asyncio.sleep(0)
+    await service.stop()  # waits, and finds nothing to stop
+    with pytest.raises(OSError, match="no route"):
+        await starting
     fails.clear()
     async with service:
         assert service.is_running
+    assert not service.is_running
 
 
 async def test_what_a_plain_function_returns_is_awaited_within_its_timeout(hf):

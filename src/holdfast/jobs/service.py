@@ -85,7 +85,7 @@ class WorkerService:
                 await self._start(stack)
                 self._stack, self.is_running = stack.pop_all(), True
         except BaseException:
-            self._has_begun = False
+            self._has_begun, self._stopping = False, None  # a stop that waited has nothing to do
             raise
         note("worker.started", worker=self.name, queues=self._slots)
 
