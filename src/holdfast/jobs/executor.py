@@ -40,18 +40,10 @@ from holdfast.store.ports import Store
 from holdfast.store.records import Claim, Finish
 
 LOCK_PATIENCE = 1.0  # seconds, about, until a job whose lock is held tries again
-_TROUBLE_PAUSES = (
-    0.2,
-    0.5,
-    1.0,
-    2.0,
-    4.0,
-    8.0,
-)  # seconds between tries to write a death with its handlers' rows
-_NOT_OURS = (
-    GeneratorExit,
-    Crash,
-)  # the loop is closed, or the process has ended: nothing can be awaited any more
+# Seconds between tries to write a death with its handlers' rows.
+_TROUBLE_PAUSES = (0.2, 0.5, 1.0, 2.0, 4.0, 8.0)
+# The loop is closed, or the process has ended: nothing can be awaited any more.
+_NOT_OURS = (GeneratorExit, Crash)
 HANDLER_LIMIT = 10.0  # seconds for each on_dead handler
 _DONE = Done()
 

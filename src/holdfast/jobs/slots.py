@@ -34,9 +34,8 @@ class Slots:
         self._busy: Counter[str] = Counter()
         self._moved: dict[str, float] = {}  # by queue: when a run was last begun
         self._serving: dict[str, asyncio.Task[None]] = {}  # by queue: what begins its runs
-        self._clean = (
-            copy_context()
-        )  # for every task: the one that starts it may be a job's, with its variables
+        # For every task: the one that starts it may be a job's, with its variables.
+        self._clean = copy_context()
         self._clean.run(become, NO_CONTEXT)
         self._is_closed = False  # nothing more begins
         self._went_well = False  # the run that ended last

@@ -15,9 +15,8 @@ class Strays:
 
     def __init__(self, store: Store, worker: Worker) -> None:
         self._store, self._worker = store, worker
-        self._seen: dict[
-            tuple[str, int], int
-        ] = {}  # how many questions had been asked when it was first seen
+        # How many questions had been asked when it was first seen.
+        self._seen: dict[tuple[str, int], int] = {}
 
     async def look(self) -> None:
         worker = self._worker

@@ -86,9 +86,8 @@ class NewJob(msgspec.Struct, frozen=True, kw_only=True, gc=False):  # texts and 
         return self.ordered is not None or self.concurrency is not None or self.tenant is not None
 
 
-_set = (
-    msgspec.structs.force_setattr
-)  # for members of enums and the like: what drivers can bind takes their place
+# For members of enums and the like: what drivers can bind takes their place.
+_set = msgspec.structs.force_setattr
 _ID = re.compile("[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}")
 _INT8 = 2**63  # a whole number that a database can keep is smaller
 _SHORT = 200  # bytes that a name of any kind may have

@@ -67,9 +67,8 @@ next AS MATERIALIZED (
         ORDER BY h.priority DESC, h.rank LIMIT greatest(w.number - ready.number + t.number, 0)
         FOR UPDATE SKIP LOCKED) h),
 filled AS (UPDATE holdfast.job j SET held = NULL, rank = next.rank FROM next WHERE {same_id("next")})"""
-_NO_CLAIM = ", ".join(
-    ["NULL"] * 20
-)  # beside id and token: what a lost finish has instead of a claim's columns
+# Beside id and token: what a lost finish has instead of a claim's columns.
+_NO_CLAIM = ", ".join(["NULL"] * 20)
 
 
 def _parts(marked: bool) -> str:

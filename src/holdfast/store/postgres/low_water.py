@@ -41,9 +41,8 @@ class LowWater:
 
     def __init__(self) -> None:
         self._marks: dict[str, tuple[int, int]] = {}  # by queue
-        self._had_all: dict[
-            str, bool
-        ] = {}  # by queue: whether the last look from the top gave all that was wanted
+        # By queue: whether the last look from the top gave all that was wanted.
+        self._had_all: dict[str, bool] = {}
         self._many_dead = False
         self._looked = float("-inf")  # on the monotonic clock
         self._rested: dict[str, float] = {}  # by queue: from then on one is claimed from the top again

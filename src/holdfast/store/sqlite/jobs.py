@@ -69,9 +69,8 @@ def _known(db: Db, jobs: Sequence[NewJob]) -> set[str]:
 def _twins(db: Db, jobs: Sequence[NewJob], known: set[str]) -> dict[str, str]:
     """For each new job whose unique key another has, or had earlier in this call: the id of that other."""
     twins: dict[str, str] = {}
-    first: dict[
-        str, str
-    ] = {}  # by key: also one that is over by now, or a repeated call would store its twin
+    # By key: also one that is over by now, or a repeated call would store its twin.
+    first: dict[str, str] = {}
     sql = "SELECT id FROM holdfast_job WHERE seq = (SELECT seq FROM holdfast_unique WHERE key = ?)"
     for job in jobs:
         if job.unique is None:
@@ -102,9 +101,8 @@ def _insert_plain(db: Db, new: Sequence[NewJob]) -> None:
     rank = db.draw("rank", len(new))
     db.run_many(_PLAIN, [_plain_row(job, db.now) for job in new])
     last = db.connection.last_insert_rowid()
-    db.run(
-        _PLAIN_QUEUED, rank, last - len(new) + 1, last
-    )  # one after the other in one transaction: none is skipped
+    # One after the other in one transaction: none is skipped.
+    db.run(_PLAIN_QUEUED, rank, last - len(new) + 1, last)
 
 
 def _plain_row(job: NewJob, now: float) -> Row:

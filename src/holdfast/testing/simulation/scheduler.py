@@ -18,9 +18,8 @@ from holdfast.testing.simulation.fleet import Args, Life
 from holdfast.testing.simulation.history import REFUSALS
 from holdfast.testing.simulation.plan import QUEUES, Beat
 
-LOOK_BACK = timedelta(
-    hours=3
-)  # a schedule begins this long before the simulation: over the jump of the local clock
+# A schedule begins this long before the simulation: over the jump of the local clock.
+LOOK_BACK = timedelta(hours=3)
 EVERY = 5.0
 
 

@@ -73,10 +73,8 @@ class Run:
     def well(self, process: str, begin: float, end: float) -> bool:
         """Whether a process ran undisturbed: alive, never paused, and each of its calls answered at once."""
         life = self.lives[process]
-        begin, end = (
-            begin - 0.01,
-            end + 0.01,
-        )  # the database's clock is a large number: its seconds are rounded
+        # The database's clock is a large number: its seconds are rounded.
+        begin, end = begin - 0.01, end + 0.01
         if life.opened > begin - 1.0 or life.ended < end:
             return False
         if any(start < end and begin < stop for start, stop in [*life.paused, *self.slow]):

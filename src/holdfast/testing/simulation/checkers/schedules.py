@@ -106,9 +106,8 @@ def _on_time(run: Run, each: ScheduleSpec, made: list[Entry]) -> Iterator[str]:
     have = {entry.run_at: entry for entry in made}
     first, last = run.ledger.entries[0], run.ledger.entries[-1]
     for nominal in _between(each, first.at, last.at - LATE):
-        moment = (
-            nominal - last.at + last.moment
-        )  # on the simulation's clock, unless that of the database was stepped
+        # On the simulation's clock, unless that of the database was stepped.
+        moment = nominal - last.at + last.moment
         if run.stepped_within(moment, run.ended):
             continue
         if (
