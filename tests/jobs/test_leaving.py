@@ -96,15 +96,15 @@ async def test_what_has_ended_is_written_although_the_store_was_in_trouble(hf, m
         await go_on.wait()
         return "done"
 
-    finish = hf.store.claims.finish
+    finish = hf.store.claims.finish_and_claim
 
-    async def refuse(finishes, **options):
+    async def refuse(finishes, wants, **options):
         if refusals[0]:
             refusals[0] -= 1
             raise StoreUnavailable("not now")
-        return await finish(finishes, **options)
+        return await finish(finishes, wants, **options)
 
-    monkeypatch.setattr(hf.store.claims, "finish", refuse)
+    monkeypatch.setattr(hf.store.claims, "finish_and_claim", refuse)
     handle = await long.enqueue()
     service = hf.worker()
     await service.start()
@@ -273,6 +273,26 @@ async def test_what_could_not_be_started_may_be_started_again(hf):
     async with service:
         assert service.is_running
     assert not service.is_running
+
+
+async def test_a_shorter_grace_counts_also_when_it_is_leaving_already(hf):
+    started = asyncio.Event()
+
+    @hf.task
+    async def long() -> None:
+        started.set()
+        await asyncio.sleep(3600)
+
+    service = hf.worker(grace=3600)
+    await service.start()
+    handle = await long.enqueue()
+    await started.wait()
+    leaving = asyncio.create_task(service.stop())
+    await until(lambda: service.worker._grace is not None)
+    async with asyncio.timeout(10):
+        await service.stop(grace=0)
+        await leaving
+    assert (await handle.record()).attempt == 0
 
 
 async def test_what_a_plain_function_returns_is_awaited_within_its_timeout(hf):

@@ -376,3 +376,29 @@ async def test_a_lone_tenant_does_not_wait_for_a_poll(hf):
     async with hf.worker({"default": 2}, poll=60):
         for handle in await step.options(tenant="acme").enqueue_many([{}] * 50):
             await handle.result(10)
+
+
+async def test_a_plain_function_that_a_middleware_gave_up_does_not_run_beside_its_next_attempt(hf):
+    running, most, runs = 0, 0, []
+
+    @hf.task(retry=QUICK)
+    def slow() -> None:
+        nonlocal running, most
+        runs.append(1)
+        running += 1
+        most = max(most, running)
+        try:
+            for _ in range(10_000 if len(runs) == 1 else 0):
+                time.sleep(0.001)
+        finally:
+            running -= 1
+
+    class Limit(Middleware):
+        async def run(self, job, call_next):
+            async with asyncio.timeout(0.05):
+                return await call_next()
+
+    hf.use(Limit())
+    async with hf.worker({"default": 2}):
+        await result_of(hf, slow)
+    assert (most, len(runs)) == (1, 2)

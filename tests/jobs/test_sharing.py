@@ -7,7 +7,9 @@ import time
 
 from waiting import heard, until
 
-from holdfast import Job
+from holdfast import Holdfast, Job
+from holdfast.jobs.run import Stop
+from holdfast.store.states import State
 
 
 async def test_a_held_lock_puts_off_uncharged(hf):
@@ -135,3 +137,61 @@ async def test_a_blocked_loop_is_told_with_its_task(hf):
             await handle.result(10)
     assert notes[0]["task"] == "bad.sleep"
     assert (await handle.record()).attempt == 1  # the lease was renewed meanwhile
+
+
+async def test_a_key_that_is_busy_for_long_holds_up_nothing_else(postgres_url):
+    """Someone has completed a job of the key in a transaction that stays open."""
+    async with Holdfast(postgres_url) as hf:
+        completed, go, ends = asyncio.Event(), asyncio.Event(), asyncio.Event()
+
+        @hf.task(concurrency=("one", 2))
+        async def slow(job: Job) -> None:
+            async with hf.transaction() as tx:
+                await job.complete(tx=tx)
+                completed.set()
+                await go.wait()
+
+        @hf.task(concurrency=("one", 2))
+        async def quick() -> None:
+            await completed.wait()
+            ends.set()
+
+        @hf.task
+        async def plain() -> str:
+            return "done"
+
+        async with hf.worker({"default": 5}):
+            handles = [await slow.enqueue(), await quick.enqueue()]
+            await ends.wait()
+            for _ in range(5):
+                assert await (await plain.enqueue()).result(2) == "done"
+            assert await handles[1].status() is State.RUNNING
+            go.set()
+            for handle in handles:
+                await handle.result(20)
+
+
+async def test_a_run_that_is_stopped_while_it_gets_its_lock_gives_it_back(hf, monkeypatch):
+    asked, answer, acquire = asyncio.Event(), asyncio.Event(), hf.store.leases.acquire
+
+    async def late(*args, **options):
+        lease = await acquire(*args, **options)
+        if not asked.is_set() and "report" in args:
+            asked.set()
+            await answer.wait()
+        return lease
+
+    monkeypatch.setattr(hf.store.leases, "acquire", late)
+
+    @hf.task(lock="report")
+    async def report() -> str:
+        return "done"
+
+    async with hf.worker(lease=60) as service:
+        handle = await report.enqueue()
+        await asked.wait()
+        [run] = service.worker.runs.values()
+        run.halt(Stop.DRAIN)
+        await asyncio.sleep(0)
+        answer.set()
+        assert await handle.result(20) == "done"

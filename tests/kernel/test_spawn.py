@@ -9,7 +9,7 @@ import threading
 import pytest
 
 from holdfast.kernel.context import context, within
-from holdfast.kernel.spawn import Reply, deliver, mailbox, spawn, start_thread
+from holdfast.kernel.spawn import Reply, deliver, mailbox, spawn, start_thread, to_its_end
 from holdfast.kernel.world import Pause, Take
 
 
@@ -36,6 +36,27 @@ class TestSpawn:
         await asyncio.wait([task, stopped])
         await asyncio.sleep(0)
         assert notes == [("task.failed", {"task": "failing", "error": "ValueError('no')"})]
+
+    async def test_what_goes_to_its_end_does_so_whoever_is_cancelled(self):
+        begun, go, ended = asyncio.Event(), asyncio.Event(), []
+
+        async def work() -> str:
+            begun.set()
+            await go.wait()
+            ended.append(True)
+            return "done"
+
+        waits = asyncio.create_task(to_its_end(work()))
+        await begun.wait()
+        for _ in range(3):
+            waits.cancel()
+            await asyncio.sleep(0)
+        assert not waits.done()
+        go.set()
+        with pytest.raises(asyncio.CancelledError):
+            await waits
+        assert ended
+        assert await to_its_end(work()) == "done"
 
     async def test_its_value_can_be_awaited(self):
         async def work() -> int:

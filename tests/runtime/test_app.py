@@ -1,11 +1,14 @@
 """The Holdfast object: no I/O until it is entered, and one transaction for the caller's rows and jobs."""
 
 import asyncio
+import json
+import threading
 
 import pytest
+from waiting import until
 
 from holdfast import Holdfast
-from holdfast.kernel.errors import NotOpen, UsageError
+from holdfast.kernel.errors import CommitUnknown, HoldfastError, NotOpen, UsageError
 from holdfast.kernel.ids import new_id
 from holdfast.store.records import NewJob
 from holdfast.store.states import State
@@ -70,6 +73,83 @@ async def test_leaving_stops_the_workers_that_still_run(tmp_path, caplog):
         [record] = await hf.store.jobs.find(limit=5)
         assert record.state is State.SUCCEEDED
     assert "trouble" not in caplog.text
+
+
+async def test_a_cancelled_exit_does_not_close_the_store_under_its_jobs(url):
+    hf, started, go = Holdfast(url), asyncio.Event(), asyncio.Event()
+
+    @hf.task
+    async def long() -> None:
+        started.set()
+        await go.wait()
+
+    await hf.__aenter__()
+    service = hf.worker(grace=10)
+    await service.start()
+    handle = await long.enqueue()
+    await started.wait()
+    leaving = asyncio.create_task(hf.__aexit__(None, None, None))
+    await until(lambda: service.worker._draining)
+    leaving.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await leaving
+    go.set()
+    async with hf:  # waits for the end of the exit
+        assert not service.is_running
+        assert await handle.status() is State.SUCCEEDED
+
+
+async def test_of_two_who_enter_at_once_the_second_takes_nothing_from_the_first(url):
+    hf = Holdfast(url)
+
+    @hf.task
+    async def greet() -> None: ...
+
+    told = await asyncio.gather(hf.__aenter__(), hf.__aenter__(), return_exceptions=True)
+    assert [type(each) for each in told] == [Holdfast, UsageError]
+    handle = await asyncio.to_thread(greet.enqueue_sync)
+    assert await handle.status() is State.QUEUED
+    await hf.__aexit__(None, None, None)
+
+
+async def test_threads_that_enqueue_while_it_is_left_and_entered(url):
+    """Acknowledged is stored, refused is not; nobody hangs, and no loop is left behind."""
+    hf, stored, refused, over = Holdfast(url), set(), set(), threading.Event()
+
+    @hf.task
+    async def count(n: int) -> None: ...
+
+    def call(first):
+        for n in range(first, first + 100_000):
+            if over.is_set():
+                return
+            try:
+                count.enqueue_sync(n)
+            except CommitUnknown:
+                continue  # it happened or it did not
+            except HoldfastError:
+                refused.add(n)
+            else:
+                stored.add(n)
+
+    async with asyncio.timeout(60):
+        callers = [asyncio.create_task(asyncio.to_thread(call, place * 100_000)) for place in range(2)]
+        try:
+            for _ in range(15):
+                async with hf:
+                    await asyncio.sleep(0.01)
+                await asyncio.sleep(0.01)
+        finally:
+            over.set()
+        await asyncio.gather(*callers)
+        async with hf, hf.transaction() as tx:
+            table = "holdfast_job" if "sqlite" in url else "holdfast.job"
+            rows = await tx.fetch(f"SELECT args FROM {table}")
+    found = {json.loads(args)["n"] for (args,) in rows}
+    assert stored
+    assert stored <= found
+    assert not refused & found
+    assert not any(thread.name == "holdfast-blocking" for thread in threading.enumerate())
 
 
 async def test_one_worker_that_cannot_be_stopped_leaves_the_others_no_reason_to_go_on(tmp_path):

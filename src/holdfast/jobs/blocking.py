@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Coroutine
+from concurrent.futures import CancelledError
+from functools import partial
 from typing import Any, TypeVar
 
-from holdfast.kernel.errors import UsageError
+from holdfast.kernel.errors import CommitUnknown, UsageError
 from holdfast.kernel.loops import LoopThread, call_from_thread, call_in_thread, new_lock, submit
 from holdfast.store.ports import Store
 
@@ -27,7 +29,12 @@ class Portal:
         _refuse_loop()
         with self._lock:
             ending = submit(self._loop(), work())
-        return ending.result()
+        try:
+            return ending.result()
+        except CancelledError:
+            raise CommitUnknown(
+                "The loop that did this was ended meanwhile: it happened or it did not."
+            ) from None
 
     def run_here(self, work: Callable[[], Coroutine[Any, Any, T]]) -> T:
         """With a caller's sync connection, which belongs to this thread: nothing in it may wait for a loop."""
@@ -67,15 +74,17 @@ class Portal:
 
     async def take_over(self) -> None:
         """This loop opens the store next. What sync code has opened is closed first: a store is open on one loop."""
-        if self._own is not None:
-            await call_in_thread(self.close)
-        self.home = asyncio.get_running_loop()
+        await call_in_thread(partial(self._close, asyncio.get_running_loop()))
 
     def close(self) -> None:
         """Close the store when it was opened here."""
+        self._close(self.home)
+
+    def _close(self, home: asyncio.AbstractEventLoop | None) -> None:
+        """Who comes meanwhile waits, and then finds the new home."""
         with self._lock:
-            if self._own is not None:
-                own, self._own = self._own, None
+            own, self._own, self.home = self._own, None, home
+            if own is not None:
                 try:
                     call_from_thread(own.loop, self._store.close())
                 finally:

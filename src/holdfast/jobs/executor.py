@@ -33,6 +33,7 @@ from holdfast.kernel.errors import (
 from holdfast.kernel.masking import secret_values
 from holdfast.kernel.outcomes import RESULT_LIMIT, Dead, Done, Outcome
 from holdfast.kernel.randomness import jittered
+from holdfast.kernel.spawn import to_its_end
 from holdfast.kernel.telemetry import note
 from holdfast.kernel.threads import Stopped, ThreadCall, Threads
 from holdfast.kernel.waits import Telling
@@ -182,14 +183,9 @@ class Executor:
     async def _in_thread(self, run: Run, call: Callable[[], Any]) -> Any:
         thread = run.thread = ThreadCall()
         try:
-            result = await self._threads.run(thread, call)
-        except asyncio.CancelledError:
-            raise  # the thread may go on, and be stopped
-        except BaseException:
-            run.thread = None
-            raise
-        run.thread = None  # what comes after it is stopped as any coroutine
-        return result
+            return await self._threads.run(thread, call)
+        finally:
+            run.thread = None  # what comes after it is stopped as any coroutine
 
     async def _done(self, run: Run, result: Any) -> Ending:
         try:
@@ -216,8 +212,13 @@ class Executor:
         name = task.declaration.lock.render({**task.signature.defaults, **arguments})
         owner = f"{self._worker}/{run.claim.job_id}/{run.claim.token}"  # a batch of claims has one token
         run.lock_until = monotonic() + self._lease
-        run.lock = await self._store.leases.acquire(name, owner=owner, ttl=self._lease)
+        await to_its_end(
+            self._lock(run, name, owner)
+        )  # or nobody would know that it is held, and give it back
         return run.lock is not None
+
+    async def _lock(self, run: Run, name: str, owner: str) -> None:
+        run.lock = await self._store.leases.acquire(name, owner=owner, ttl=self._lease)
 
     async def _unlock(self, run: Run) -> None:
         assert run.lock is not None

@@ -145,6 +145,8 @@ class WorkerService:
             if self.worker is not None:
                 self.worker.drain()  # at once, whenever the task below has its turn
             self._stopping = spawn(self._stop(), name="worker-stop")
+        elif grace is not None and self.worker is not None:
+            self.worker.hurry(grace)
         if self._stopping is not None:
             await asyncio.shield(self._stopping)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import suppress
 
 from holdfast.jobs.executor import Ending, Executor, Released, Settled, Unknown
@@ -12,11 +12,11 @@ from holdfast.jobs.pace import Pace
 from holdfast.jobs.registry import Registry
 from holdfast.jobs.run import Run, Stop
 from holdfast.jobs.slots import Slots
-from holdfast.kernel.clock import monotonic, sleep, timeout
+from holdfast.kernel.clock import monotonic, shorten, sleep, timeout
 from holdfast.kernel.crashpoints import crashpoint
 from holdfast.kernel.errors import HoldfastError
 from holdfast.kernel.randomness import jittered, random
-from holdfast.kernel.spawn import spawn
+from holdfast.kernel.spawn import end, over, spawn
 from holdfast.kernel.telemetry import note
 from holdfast.store.bell import STOP
 from holdfast.store.ports import Store
@@ -68,6 +68,8 @@ class Worker:
         self._clearing_until = 0.0
         self._clearing_pause = 2 * _CLEARING  # seconds until the next time; more after each that was in vain
         self._tasks: list[asyncio.Task[None]] = []
+        self._apart: set[asyncio.Task[None]] = set()  # finishes that wait for another's transaction
+        self._grace: asyncio.Timeout | None = None  # for what runs, while it leaves
         self.finished = 0  # runs that ended here
         self._allowance: int | None = None  # runs that this worker still takes
         self._leave: Callable[[], None] | None = None
@@ -89,10 +91,12 @@ class Worker:
         await self._put_back(self._let_go_of_unrun())
         self._bell.set()
         if grace > 0:
-            await self._left_within(grace)
+            self._grace = timeout(grace)
+            await self._left(self._grace)
+            self._grace = None
         for run in list(self.runs.values()):
             run.halt(Stop.DRAIN)
-        await self._left_within(_STOP_GRACE)
+        await self._left(timeout(_STOP_GRACE))
         await self._stop_tasks()
         if self.runs:  # nobody may have them before their leases end
             names = sorted({run.claim.task for run in self.runs.values()})
@@ -110,22 +114,28 @@ class Worker:
             self._forget(run)
         return [run.claim for run in unrun]
 
-    async def _left_within(self, seconds: float) -> None:
+    async def _left(self, limit: asyncio.Timeout) -> None:
         """Wait for the pump. It is not cancelled in between: a claim whose answer nobody hears would be lost."""
         if self._tasks:
             with suppress(TimeoutError):
-                async with timeout(seconds):
+                async with limit:
                     await asyncio.shield(self._tasks[0])
+
+    def hurry(self, grace: float) -> None:
+        """It is leaving, and what runs has less time to end than was said."""
+        if self._grace is not None:
+            shorten(self._grace, grace)
 
     async def _stop_tasks(self) -> None:
         tasks, self._tasks = self._tasks, []
         for task in tasks:
-            task.cancel()
-        for task in tasks:
-            with suppress(asyncio.CancelledError):
-                await task
+            await end(task)
         if self._finishes:
             await self._at_the_end("finishes", len(self._finishes), self._write(None))
+        if self._apart:
+            await self._at_the_end("finishes", len(self._apart), over(*self._apart))
+            for task in list(self._apart):
+                await end(task)
 
     async def _put_back(self, claims: list[Claim]) -> None:
         """A few tries: what is not put back waits for the end of its lease, and is charged an interruption."""
@@ -219,16 +229,14 @@ class Worker:
         finishes, self._finishes = self._finishes, []
         hints, began = self._hints, monotonic()
         claims: list[Claim] = []
-        accepted: list[bool] = []
+        accepted: Sequence[bool | None] = []
         self.asked += 1
         try:
-            if wants is None:
-                accepted = await self._claims.finish(finishes)
-            elif finishes:
+            if finishes:
                 accepted, claims = await self._claims.finish_and_claim(
-                    finishes, wants, lease=self._lease, worker=self.name
+                    finishes, wants or {}, lease=self._lease, worker=self.name
                 )
-            else:
+            elif wants:
                 claims = await self._claims.claim(wants, lease=self._lease, worker=self.name)
         except BaseException:
             self._finishes = finishes + self._finishes  # the token decides; asking again does no harm
@@ -236,12 +244,32 @@ class Worker:
         finally:
             self.answered += 1
         for item, ok in zip(finishes, accepted, strict=True):
-            self._end(item, ok)
+            if ok is None:
+                self._begin_apart(item)
+            else:
+                self._end(item, ok)
         if wants is not None:
             taken = Counter(claim.queue for claim in claims)
             if all(taken[queue] < number for queue, number in wants.items()) and not _bring_more(claims):
                 self._looked = hints  # there is no more, unless someone has hinted meanwhile
             await self._accept(claims, began)
+
+    def _begin_apart(self, item: Finish) -> None:
+        task = spawn(self._finish_apart(item), name="worker-finish")
+        self._apart.add(task)
+        task.add_done_callback(self._apart.discard)
+
+    async def _finish_apart(self, item: Finish) -> None:
+        """What waits for another's transaction, so that nothing else here does."""
+        try:
+            [ok] = await self._claims.finish([item])
+        except HoldfastError as error:
+            note("worker.trouble", worker=self.name, error=repr(error))
+            await sleep(jittered(0.5))
+            self._finishes.append(item)
+        else:
+            self._end(item, ok)
+        self._bell.set()
 
     def _end(self, item: Finish, ok: bool) -> None:
         run = self.runs.get((item.claim.job_id, item.claim.token))

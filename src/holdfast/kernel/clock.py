@@ -33,6 +33,13 @@ def timeout(seconds: float) -> asyncio.Timeout:
     return asyncio.timeout(seconds)
 
 
+def shorten(limit: asyncio.Timeout, seconds: float) -> None:
+    """Have a timeout end in so many seconds, unless it does before."""
+    until = asyncio.get_running_loop().time() + seconds
+    if not limit.expired() and until < (limit.when() or until):
+        limit.reschedule(until)
+
+
 def after(seconds: float, call: Callable[..., object], *args: object) -> asyncio.TimerHandle:
     """Have it called in a while, by the loop's clock; `cancel()` the answer when it need not be."""
     return asyncio.get_running_loop().call_later(seconds, call, *args)

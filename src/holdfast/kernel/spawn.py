@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextvars
 from collections.abc import Callable, Coroutine, Generator, Iterable
+from contextlib import suppress
 from typing import Any, Generic, TypeVar
 
 from holdfast.kernel.telemetry import note
@@ -47,6 +48,25 @@ async def over(*waited: asyncio.Future[Any]) -> None:
     """Wait until all of them are over, however they end; who gives up waiting does not cancel them."""
     if waited:
         await asyncio.wait(waited)
+
+
+async def to_its_end(work: Coroutine[Any, Any, T]) -> T:
+    """Run it to its end, also when whoever waits is cancelled: that comes afterwards. For what must not stay half done."""
+    task = start(work, name="to-its-end")
+    try:
+        return await asyncio.shield(task)
+    except asyncio.CancelledError:
+        await outlast(task)
+        raise
+
+
+async def outlast(waited: asyncio.Future[Any]) -> None:
+    """Wait until it is over, however often the wait is cancelled; the caller says so afterwards."""
+    while not waited.done():
+        with suppress(asyncio.CancelledError):
+            await over(waited)
+    if not waited.cancelled():
+        waited.exception()  # it is heard of
 
 
 def is_cancelled() -> bool:

@@ -10,6 +10,8 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from typing import TypeVar
 
+from holdfast.kernel.spawn import outlast
+
 T = TypeVar("T")
 
 
@@ -54,10 +56,16 @@ class Threads:
         self._pool = ThreadPoolExecutor(max_workers=limit, thread_name_prefix="holdfast-task")
 
     async def run(self, thread_call: ThreadCall, call: Callable[[], T]) -> T:
-        """The function's result. When this is cancelled the thread goes on; ask it to stop, and wait again."""
+        """The function's result. When this is cancelled the thread is asked to stop, and waited for: it may still do things."""
         loop = asyncio.get_running_loop()
         context = contextvars.copy_context()
-        return await loop.run_in_executor(self._pool, context.run, thread_call.run, call)
+        ending = loop.run_in_executor(self._pool, context.run, thread_call.run, call)
+        try:
+            return await asyncio.shield(ending)
+        except asyncio.CancelledError:
+            thread_call.stop()
+            await outlast(ending)
+            raise
 
     def close(self) -> None:
         """No further calls; those that run are not waited for."""

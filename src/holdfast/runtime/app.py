@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable, Coroutine, Mapping
 from contextlib import AbstractAsyncContextManager, AsyncExitStack
 from types import TracebackType
@@ -21,6 +22,7 @@ from holdfast.jobs.service import GRACE, LEASE, WorkerService
 from holdfast.jobs.task import Task
 from holdfast.jobs.upkeep import KEEP
 from holdfast.kernel.errors import UsageError
+from holdfast.kernel.spawn import over, spawn, to_its_end
 from holdfast.runtime.config import Location, locate, open_store
 from holdfast.runtime.views import Blocking, JobsView, QueuesView
 from holdfast.store.ports import Store, Tx
@@ -54,6 +56,7 @@ class Holdfast:
         self.registry = Registry(self.hooks)
         self.enqueuer = Enqueuer(self.hooks)
         self._entered = False
+        self._leaving: asyncio.Task[None] | None = None
         self._workers: WeakSet[WorkerService] = WeakSet()
         self.point_at(url)
 
@@ -72,20 +75,28 @@ class Holdfast:
         self.blocking = Blocking(self._portal)
 
     async def __aenter__(self) -> Self:
+        if self._leaving is not None:
+            await over(self._leaving)
         if self._entered:
             raise UsageError("This Holdfast is open already. Enter it once; tasks and requests share it.")
-        await self._portal.take_over()
+        self._entered = True
         try:
+            await to_its_end(self._portal.take_over())
             await self.store.open()
         except BaseException:
-            self._portal.home = None
+            self._entered, self._portal.home = False, None
             raise
-        self._entered = True
         return self
 
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
+        """It goes on when whoever waits for it is cancelled: jobs that still run need the store."""
+        if self._leaving is None:
+            self._leaving = spawn(self._leave(), name="holdfast-leave")
+        await asyncio.shield(self._leaving)
+
+    async def _leave(self) -> None:
         """Workers that still run leave first, as at the end of their own blocks: they need the store for that."""
         async with AsyncExitStack() as leaving:  # each of them, also when one fails
             leaving.push_async_callback(self._close)
@@ -93,8 +104,10 @@ class Holdfast:
                 leaving.push_async_callback(service.stop)
 
     async def _close(self) -> None:
-        self._entered, self._portal.home = False, None
-        await self.store.close()
+        try:
+            await self.store.close()
+        finally:  # not before: a thread would open the store again while it is being closed
+            self._entered, self._portal.home, self._leaving = False, None, None
 
     async def migrate(self) -> list[str]:
         """Bring the tables up to date; returns the names of the migrations that were applied."""

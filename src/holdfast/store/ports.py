@@ -77,8 +77,11 @@ class Claims(Protocol):
 
     async def finish_and_claim(
         self, finishes: Sequence[Finish], wants: Mapping[str, int], *, lease: float, worker: str
-    ) -> tuple[list[bool], list[Claim]]:
-        """Both in one transaction: one commit for the last batch and the next."""
+    ) -> tuple[Sequence[bool | None], list[Claim]]:
+        """Both in one transaction: one commit for the last batch and the next.
+
+        None: another's open transaction is in its way, and nobody else shall wait for that. Finish it by itself.
+        """
 
     async def release(self, claims: Sequence[Claim]) -> list[bool]:
         """Put back what was not run, uncharged."""

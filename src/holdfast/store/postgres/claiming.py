@@ -103,10 +103,13 @@ def claim_suspect(queues: Sequence[str], *, lease: float, worker: str) -> Proced
 
 def finish_and_claim(
     finishes: Sequence[Finish], wants: Mapping[str, int], *, lease: float, worker: str, water: LowWater
-) -> Procedure[tuple[list[bool], list[Claim]]]:
+) -> Procedure[tuple[Sequence[bool | None], list[Claim]]]:
     """Plain jobs that are done cost one statement in all; anything else takes several."""
     if not f.is_plain(finishes):
-        accepted = yield from f.finish(finishes)
+        told = yield from f.end_free([f.ending(item) for item in finishes])
+        accepted = [each if isinstance(each, bool) else None for each in told]
+        if not any(wants.values()):
+            return accepted, []
         return accepted, (yield from claim(wants, lease=lease, worker=worker, water=water))
     marks = water.marks(wants)
     params = (*_wanted(marks, lease, worker), *f.done_params(finishes))

@@ -76,17 +76,23 @@ class Claims(Subject):
 
     async def finish_and_claim(
         self, finishes: Sequence[Finish], wants: Mapping[str, int], *, lease: float, worker: str
-    ) -> tuple[list[bool], list[Claim]]:
+    ) -> tuple[Sequence[bool | None], list[Claim]]:
         if not finishes:
             return [], await self.claim(wants, lease=lease, worker=worker)
+        if not any(wants.values()) and f.is_plain(finishes):
+            return await self._finish_plain(finishes), []
         await self._look_for_dead()
         make = partial(c.finish_and_claim, finishes, wants, lease=lease, worker=worker, water=self._water)
-        run = self._database.write if f.is_plain(finishes) else self._database.atomic
+        write = self._database.write
+        if not f.is_plain(finishes):
+            write = partial(self._database.atomic, begin=IMPATIENT)
         try:
             with self._water.timed(wants):
-                accepted, claims = await run(make, urgent=True)
+                accepted, claims = await write(make, urgent=True)
+        except Blocked:  # by someone who has a row of the batch
+            return [None] * len(finishes), []
         except CommitUnknown as error:
-            # What was claimed, if anything, is rescued when its lease ends: nobody knows the token.
+            # What was claimed, if anything, is held by this worker, which finds it and puts it back.
             note("claim.answer_lost", worker=worker, error=repr(error))
             return await self._settled(finishes, error), []
         return accepted, await self._and_hidden(claims, wants, lease=lease, worker=worker)

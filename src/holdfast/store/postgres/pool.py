@@ -6,6 +6,7 @@ import asyncio
 import os
 from collections import deque
 from collections.abc import Awaitable, Callable
+from contextlib import suppress
 from typing import Any
 
 from holdfast.kernel.clock import timeout
@@ -25,6 +26,8 @@ class Pool:
         self._open = False
         self._process = 0
         self._loop: asyncio.AbstractEventLoop | None = None
+        self._opening = 0  # which one this is: what was lent before it does not come back into it
+        self._lent: dict[Any, int] = {}  # by connection: in which opening
         self._used = 0
         self._idle: list[Any] = []
         self._waiting: dict[bool, deque[asyncio.Future[None]]] = {True: deque(), False: deque()}
@@ -63,7 +66,10 @@ class Pool:
     def start(self) -> None:
         if self._open:
             self.check()
+            return
         self._open, self._process, self._loop = True, os.getpid(), asyncio.get_running_loop()
+        self._opening += 1
+        self._used = 0
 
     async def stop(self) -> None:
         """Close what is idle; what is in use is closed when it comes back."""
@@ -92,46 +98,54 @@ class Pool:
 
     async def acquire(self, *, urgent: bool = False) -> Any:
         self.check()
+        opening = self._opening
         await self._enter(urgent=urgent)
         try:
-            while self._idle:
-                connection = self._idle.pop()
-                if not connection.is_closed():
-                    return connection
-            return await self._connect()
+            connection = await self._connected()
         except BaseException:
-            self._leave()
+            self._leave(opening)
             raise
+        self._lent[connection] = opening
+        return connection
+
+    async def _connected(self) -> Any:
+        while self._idle:
+            connection = self._idle.pop()
+            if not connection.is_closed():
+                return connection
+        return await self._connect()
 
     def release(self, connection: Any, *, broken: bool = False) -> None:
+        opening = self._lent.pop(connection, self._opening)
         if self.is_inherited:
             _INHERITED.append(connection)
-        elif broken or not self._open:
-            connection.terminate()
+        elif broken or not self._open or opening != self._opening:
+            _end(connection)
         elif not connection.is_closed():
             self._idle.append(connection)
-        self._leave()
+        self._leave(opening)
 
     async def _enter(self, *, urgent: bool) -> None:
         if self._used < self._room(urgent=urgent) and not self._waiting[urgent]:
             self._used += 1
             return
+        opening = self._opening
         waiter: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._waiting[urgent].append(waiter)
         try:
             async with timeout(self._wait):
                 await waiter
         except BaseException as error:
-            self._give_up(waiter, urgent=urgent)
+            self._give_up(waiter, opening, urgent=urgent)
             if isinstance(error, TimeoutError):
                 raise self._exhausted() from None
             raise
 
-    def _give_up(self, waiter: asyncio.Future[None], *, urgent: bool) -> None:
+    def _give_up(self, waiter: asyncio.Future[None], opening: int, *, urgent: bool) -> None:
         if waiter in self._waiting[urgent]:
             self._waiting[urgent].remove(waiter)
         elif not waiter.cancelled() and waiter.exception() is None:
-            self._leave()  # we were let in just as we stopped waiting: the next one goes instead
+            self._leave(opening)  # we were let in just as we stopped waiting: the next one goes instead
 
     def _exhausted(self) -> StoreUnavailable:
         return StoreUnavailable(
@@ -147,8 +161,10 @@ class Pool:
     def _room(self, *, urgent: bool) -> int:
         return self._size if urgent or self._size == 1 else self._size - 1
 
-    def _leave(self) -> None:
+    def _leave(self, opening: int) -> None:
         """Give the place to who waits for it, those in a hurry first."""
+        if opening != self._opening:
+            return
         self._used -= 1
         for urgent in (True, False):
             waiters = self._waiting[urgent]
@@ -157,6 +173,11 @@ class Pool:
                 if not waiter.done():
                     self._used += 1
                     waiter.set_result(None)
+
+
+def _end(connection: Any) -> None:
+    with suppress(RuntimeError):  # its loop is closed, and it with it
+        connection.terminate()
 
 
 def _fail(waiter: asyncio.Future[None], error: Exception) -> None:

@@ -108,7 +108,7 @@ def report(db: Db, held: Claim, *, progress: float | None, note: str | None) -> 
 
 def finish_and_claim(
     db: Db, finishes: Sequence[Finish], wants: Mapping[str, int], *, lease: float, worker: str
-) -> tuple[list[bool], list[Claim]]:
+) -> tuple[Sequence[bool | None], list[Claim]]:
     return finish(db, finishes), claim(db, wants, lease=lease, worker=worker)
 
 
@@ -136,14 +136,14 @@ class Claims(Subject):
 
     async def finish_and_claim(
         self, finishes: Sequence[Finish], wants: Mapping[str, int], *, lease: float, worker: str
-    ) -> tuple[list[bool], list[Claim]]:
+    ) -> tuple[Sequence[bool | None], list[Claim]]:
         call = partial(finish_and_claim, finishes=finishes, wants=wants, lease=lease, worker=worker)
         try:
             return await self._file.write(call)
         except CommitUnknown as lost:
             if not finishes:
                 raise
-            # What was claimed, if anything, is rescued when its lease ends: nobody knows the token.
+            # What was claimed, if anything, is held by this worker, which finds it and puts it back.
             tell("claim.answer_lost", worker=worker, error=repr(lost))
             again = partial(finish, finishes=finishes)
             return await settling.finished(self._file, finishes, lost, again), []

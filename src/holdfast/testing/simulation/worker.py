@@ -189,7 +189,7 @@ class Worker:
             )
             self._history.event("claimed with finish", [(claim.job_id, claim.token) for claim in claims])
             self._take(claims, began)
-            return accepted
+            return [ok is True for ok in accepted]
 
         answers = await self._history.call("finish", asked, both)
         return answers[0]

@@ -96,7 +96,7 @@ class RecordedClaims(Claims):
 
     async def finish_and_claim(
         self, finishes: Sequence[Finish], wants: Mapping[str, int], *, lease: float, worker: str
-    ) -> tuple[list[bool], list[Claim]]:
+    ) -> tuple[Sequence[bool | None], list[Claim]]:
         call = self._history.ask("finish", _asked(finishes))
         try:
             accepted, claims = await super().finish_and_claim(finishes, wants, lease=lease, worker=worker)
