@@ -62,10 +62,10 @@ def _who_leaves_forgets_a_job(stack: ExitStack) -> None:
 def _who_leaves_cuts_off_a_claim(stack: ExitStack) -> None:
     """a claim that is in flight when its worker leaves is nobody's"""
 
-    async def at_once(self: Worker, seconds: float) -> None:
+    async def at_once(self: Worker, limit: Any) -> None:
         return
 
-    replace(stack, Worker, "_left_within", at_once)
+    replace(stack, Worker, "_left", at_once)
 
 
 @of_workers("who leaves goes on claiming")
