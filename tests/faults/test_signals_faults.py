@@ -153,13 +153,18 @@ async def test_a_task_that_blocks_the_loop_longer_than_its_lease(fleet):
     assert "task bad.sleep has blocked the event loop" in blocked.log, worker.log
 
 
-async def test_asked_twice_while_a_task_blocks_the_loop(fleet):
-    """Row 14: a loop that stands still hears nothing, and the second signal ends the process all the same."""
+async def _asked_to_leave_while_blocked(fleet, grace):
     fleet.program(BLOCKS)
-    worker = await fleet.started("--shutdown-timeout", "600")
+    worker = await fleet.started("--shutdown-timeout", grace)
     await fleet.put("bad.sleep", seconds=60.0)
     await fleet.marked("began")
     worker.signal(signal.SIGTERM)
+    return worker
+
+
+async def test_asked_twice_while_a_task_blocks_the_loop(fleet):
+    """Row 14: a loop that stands still hears nothing, and the second signal ends the process all the same."""
+    worker = await _asked_to_leave_while_blocked(fleet, grace="600")
     told = time.monotonic()
     while time.monotonic() < told + 0.5:  # two that come at once are one
         await asyncio.sleep(0.05)
@@ -169,10 +174,6 @@ async def test_asked_twice_while_a_task_blocks_the_loop(fleet):
 
 async def test_asked_once_while_a_task_blocks_the_loop(fleet):
     """Row 13: the process leaves soon after its grace, although nothing of its drain could happen."""
-    fleet.program(BLOCKS)
-    worker = await fleet.started("--shutdown-timeout", "0.1")
-    await fleet.put("bad.sleep", seconds=60.0)
-    await fleet.marked("began")
-    worker.signal(signal.SIGTERM)
+    worker = await _asked_to_leave_while_blocked(fleet, grace="0.1")
     assert await worker.ended(seconds=15) == 70
     assert "blocks the event loop" in worker.log

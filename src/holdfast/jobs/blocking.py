@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Coroutine
-from concurrent.futures import CancelledError
 from functools import partial
 from typing import Any, TypeVar
 
-from holdfast.kernel.errors import CommitUnknown, UsageError
-from holdfast.kernel.loops import LoopThread, call_from_thread, call_in_thread, new_lock, submit
+from holdfast.kernel.errors import UsageError
+from holdfast.kernel.loops import LoopThread, call_from_thread, call_in_thread, new_lock, result_of, submit
 from holdfast.store.ports import Store
 
 T = TypeVar("T")
@@ -29,12 +28,7 @@ class Portal:
         _refuse_loop()
         with self._lock:
             ending = submit(self._loop(), work())
-        try:
-            return ending.result()
-        except CancelledError:
-            raise CommitUnknown(
-                "The loop that did this was ended meanwhile: it happened or it did not."
-            ) from None
+        return result_of(ending)
 
     def run_here(self, work: Callable[[], Coroutine[Any, Any, T]]) -> T:
         """With a caller's sync connection, which belongs to this thread: nothing in it may wait for a loop."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections import deque
 from datetime import datetime, timedelta
 
@@ -13,7 +12,7 @@ from holdfast.kernel.clock import moment, sleep
 from holdfast.kernel.crashpoints import crashpoint
 from holdfast.kernel.errors import TROUBLE, TooManyWaiting
 from holdfast.kernel.randomness import jittered
-from holdfast.kernel.spawn import end, spawn
+from holdfast.kernel.service import Looping
 from holdfast.kernel.telemetry import note
 from holdfast.store.ports import Store
 
@@ -23,26 +22,17 @@ _AGAIN = 1.0  # seconds, about, until what failed is tried again
 _LONGEST_SLEEP = 30.0  # the database's clock is asked again after this
 
 
-class Scheduler:
+class Scheduler(Looping):
     """A service of every worker. Times are those of the database's clock."""
 
     def __init__(self, store: Store, enqueuer: Enqueuer, schedules: dict[str, Schedule]) -> None:
+        super().__init__("scheduler")
         self._store, self._enqueuer, self._schedules = store, enqueuer, schedules
         self._seen: dict[str, datetime] = {}  # by schedule: until when its times were looked at
-        self._task: asyncio.Task[None] | None = None
-        self._trouble: str | None = None
 
     async def start(self) -> None:
         if self._schedules:
-            self._task = spawn(self._run(), name="scheduler")
-
-    async def stop(self) -> None:
-        if (task := self._task) is not None:
-            self._task = None
-            await end(task)
-
-    def trouble(self) -> str | None:
-        return self._trouble
+            await super().start()
 
     async def _run(self) -> None:
         while True:

@@ -9,7 +9,8 @@ from holdfast.jobs.deaths import Deaths
 from holdfast.kernel.clock import monotonic, sleep, timeout
 from holdfast.kernel.errors import HoldfastError
 from holdfast.kernel.randomness import jittered
-from holdfast.kernel.spawn import end, spawn
+from holdfast.kernel.service import Looping
+from holdfast.kernel.spawn import spawn
 from holdfast.kernel.telemetry import note
 from holdfast.store.bell import ARRIVED
 from holdfast.store.ports import Store
@@ -44,7 +45,7 @@ class Duty:
         self._due = 0.0 if more else monotonic() + jittered(self._every)
 
 
-class Upkeep:
+class Upkeep(Looping):
     """A service of every worker; only the holder of the lease does anything."""
 
     def __init__(
@@ -57,10 +58,9 @@ class Upkeep:
         keep: float = KEEP,
         ttl: float = TTL,
     ) -> None:
+        super().__init__("upkeep")
         self._store, self._deaths, self._owner, self._window, self._keep = store, deaths, owner, window, keep
         self._ttl = ttl
-        self._task: asyncio.Task[None] | None = None
-        self._trouble: str | None = None
         self._promotion = Duty("promote", _PAUSE, self._promote)
         self._duties = [
             self._promotion,
@@ -69,17 +69,6 @@ class Upkeep:
             Duty("repair", 60.0, self._repair),
             Duty("prune", 600.0, self._prune),
         ]
-
-    async def start(self) -> None:
-        self._task = spawn(self._run(), name="upkeep")
-
-    async def stop(self) -> None:
-        if (task := self._task) is not None:
-            self._task = None
-            await end(task)
-
-    def trouble(self) -> str | None:
-        return self._trouble
 
     async def _run(self) -> None:
         while True:

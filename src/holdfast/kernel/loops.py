@@ -5,8 +5,10 @@ from __future__ import annotations
 import asyncio
 import threading
 from collections.abc import Callable, Coroutine
-from concurrent.futures import Future
+from concurrent.futures import CancelledError, Future
 from typing import Any, TypeVar
+
+from holdfast.kernel.errors import CommitUnknown
 
 T = TypeVar("T")
 
@@ -53,9 +55,19 @@ def submit(loop: asyncio.AbstractEventLoop, work: Coroutine[Any, Any, T]) -> Fut
     return asyncio.run_coroutine_threadsafe(work, loop)
 
 
+def result_of(ending: Future[T]) -> T:
+    """Wait for the end of what was begun on a loop of another thread. Nobody knows what was done by one that was cut off."""
+    try:
+        return ending.result()
+    except CancelledError:
+        raise CommitUnknown(
+            "The loop that did this was ended meanwhile: it happened or it did not."
+        ) from None
+
+
 def call_from_thread(loop: asyncio.AbstractEventLoop, work: Coroutine[Any, Any, T]) -> T:
     """Run a coroutine on a loop of another thread, and wait for its end."""
-    return submit(loop, work).result()
+    return result_of(submit(loop, work))
 
 
 async def call_in_thread(call: Callable[[], T]) -> T:

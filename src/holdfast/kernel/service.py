@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from abc import ABC, abstractmethod
 from collections.abc import Awaitable, Callable, Sequence
 from types import TracebackType
 from typing import Protocol, Self
@@ -59,13 +60,13 @@ class Services:
         await self.stop()
 
 
-class Periodic:
-    """Do one thing again and again, about `every` seconds, and go on after it has failed."""
+class Looping(ABC):
+    """A service that is one coroutine, run until it is stopped."""
 
-    def __init__(self, name: str, action: Callable[[], Awaitable[object]], *, every: float) -> None:
-        self._name, self._action, self._every = name, action, every
+    def __init__(self, name: str) -> None:
+        self._name = name
         self._task: asyncio.Task[None] | None = None
-        self._failed: str | None = None
+        self._trouble: str | None = None
 
     async def start(self) -> None:
         self._task = spawn(self._run(), name=self._name)
@@ -76,14 +77,25 @@ class Periodic:
             await end(task)
 
     def trouble(self) -> str | None:
-        return self._failed
+        return self._trouble
+
+    @abstractmethod
+    async def _run(self) -> None: ...
+
+
+class Periodic(Looping):
+    """Do one thing again and again, about `every` seconds, and go on after it has failed."""
+
+    def __init__(self, name: str, action: Callable[[], Awaitable[object]], *, every: float) -> None:
+        super().__init__(name)
+        self._action, self._every = action, every
 
     async def _run(self) -> None:
         while True:
             try:
                 await self._action()
-                self._failed = None
+                self._trouble = None
             except Exception as error:  # noqa: BLE001  a failed turn is told, and the next one is tried
-                self._failed = f"{self._name}: {error}"
+                self._trouble = f"{self._name}: {error}"
                 note("periodic.failed", name=self._name, error=repr(error))
             await sleep(jittered(self._every))
