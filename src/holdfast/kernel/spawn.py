@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextvars
 from collections.abc import Callable, Coroutine, Generator, Iterable
+from contextlib import suppress
 from typing import Any, Generic, TypeVar
 
 from holdfast.kernel.telemetry import note
@@ -41,6 +42,16 @@ async def end(task: asyncio.Task[Any]) -> None:
     """Cancel the task and wait until it is over, however it ends."""
     task.cancel()
     await over(task)
+
+
+def cancel(task: asyncio.Task[Any]) -> None:
+    """Ask the task to stop, whichever loop it is of. One whose loop is gone has stopped."""
+    loop = task.get_loop()
+    if loop is asyncio._get_running_loop():  # noqa: SLF001  the public one raises where there is none
+        task.cancel()
+        return
+    with suppress(RuntimeError):  # the loop is closed
+        loop.call_soon_threadsafe(task.cancel)
 
 
 async def over(*waited: asyncio.Future[Any]) -> None:

@@ -240,3 +240,20 @@ async def test_a_transaction_may_be_asked_for_before_the_store_is_opened(tmp_pat
         async with tx:
             await store.jobs.enqueue([new()], tx=tx)
         await store.close()
+
+
+async def test_a_loop_that_is_gone_does_not_keep_others_from_hearing_of_jobs(store, tmp_path):
+    def look_and_leave():
+        loop = asyncio.new_event_loop()
+        loop.run_until_complete(store.wakeups.wait(["default"], 0))
+        loop.close()  # by hand: its tasks are neither cancelled nor done
+
+    await asyncio.to_thread(look_and_leave)
+    await store.wakeups.wait(["default"], 0)
+    other = SqliteStore(store.path)
+    await other.open()
+    waiting = asyncio.ensure_future(store.wakeups.wait(["default"], SOON))
+    await until(lambda: store.wakeups._bell.is_awaited)
+    await other.jobs.enqueue([new()])
+    assert await waiting
+    await other.close()
