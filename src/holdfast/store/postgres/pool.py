@@ -6,6 +6,7 @@ import asyncio
 import os
 from collections import deque
 from collections.abc import Awaitable, Callable
+from contextlib import suppress
 from typing import Any
 
 from holdfast.kernel.clock import timeout
@@ -27,6 +28,7 @@ class Pool:
         self._loop: asyncio.AbstractEventLoop | None = None
         self._used = 0
         self._idle: list[Any] = []
+        self._lent: set[Any] = set()
         self._waiting: dict[bool, deque[asyncio.Future[None]]] = {True: deque(), False: deque()}
 
     @property
@@ -51,10 +53,20 @@ class Pool:
                 "Make and open a store in each process, after the fork."
             )
 
+    def check_end(self) -> None:
+        """Raise unless it may be stopped here."""
+        if self._open and not (self.is_inherited or self.is_forsaken):
+            self.check()
+
     @property
     def is_inherited(self) -> bool:
         """Whether the connections are those of the process that forked this one."""
         return self._process not in (0, os.getpid())
+
+    @property
+    def is_forsaken(self) -> bool:
+        """Whether it was not stopped before its loop was closed: nobody can say good-bye on that one."""
+        return self._open and not self.is_inherited and self._loop is not None and self._loop.is_closed()
 
     def keep_inherited(self, *things: object) -> None:
         """For ever: what belongs to the parent must not be ended here."""
@@ -63,17 +75,23 @@ class Pool:
     def start(self) -> None:
         if self._open:
             self.check()
-        self._open, self._process, self._loop = True, os.getpid(), asyncio.get_running_loop()
+        here = asyncio.get_running_loop()
+        if here is not self._loop:
+            self._forget()  # what is still in use on the loop of the last time is closed when it comes back
+        self._open, self._process, self._loop = True, os.getpid(), here
+
+    def _forget(self) -> None:
+        if self.is_inherited:
+            self.keep_inherited(self._idle, self._lent, self._waiting)
+        self._idle, self._lent, self._waiting = [], set(), {True: deque(), False: deque()}
+        self._open, self._process, self._used = False, 0, 0
 
     async def stop(self) -> None:
         """Close what is idle; what is in use is closed when it comes back."""
-        if self.is_inherited:
-            _INHERITED.append((self._idle, self._waiting))
-            self._idle, self._waiting = [], {True: deque(), False: deque()}
-            self._open, self._process, self._used = False, 0, 0
+        if self.is_inherited or self.is_forsaken:
+            self._forget()
             return
-        if self._open:
-            self.check()
+        self.check_end()
         self._open = False
         for waiters in self._waiting.values():
             while waiters:
@@ -82,34 +100,46 @@ class Pool:
 
     async def _say_goodbye(self) -> None:
         """A server that does not answer is not waited for: the process may be asked to leave just because of that."""
+        idle, self._idle = self._idle, []
         try:
-            async with timeout(_GOODBYE):
-                while self._idle:
-                    await self._idle.pop().close()
-        except (OSError, TimeoutError):
-            while self._idle:
-                self._idle.pop().terminate()
+            with suppress(OSError, TimeoutError):
+                async with timeout(_GOODBYE):
+                    while idle:
+                        await idle[-1].close()
+                        idle.pop()
+        finally:
+            for connection in idle:
+                connection.terminate()
 
     async def acquire(self, *, urgent: bool = False) -> Any:
         self.check()
         await self._enter(urgent=urgent)
         try:
-            while self._idle:
-                connection = self._idle.pop()
-                if not connection.is_closed():
-                    return connection
-            return await self._connect()
+            connection = self._idle_one() or await self._connect()
         except BaseException:
             self._leave()
             raise
+        self._lent.add(connection)
+        return connection
+
+    def _idle_one(self) -> Any | None:
+        while self._idle:
+            connection = self._idle.pop()
+            if not connection.is_closed():
+                return connection
+        return None
 
     def release(self, connection: Any, *, broken: bool = False) -> None:
         if self.is_inherited:
             _INHERITED.append(connection)
+        elif connection not in self._lent:
+            connection.terminate()  # it comes from the loop of an earlier time
+            return
         elif broken or not self._open:
             connection.terminate()
         elif not connection.is_closed():
             self._idle.append(connection)
+        self._lent.discard(connection)
         self._leave()
 
     async def _enter(self, *, urgent: bool) -> None:
