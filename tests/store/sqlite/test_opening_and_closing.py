@@ -171,6 +171,29 @@ async def test_a_close_ends_an_open_that_is_under_way(tmp_path, monkeypatch):
     assert no_thread_is_left()
 
 
+async def test_an_open_waits_for_one_that_is_being_given_up(tmp_path, monkeypatch):
+    store = SqliteStore(tmp_path / "jobs.db")
+    opened = store._opened
+
+    def locked_for_reading(*, reading=False):
+        if reading:
+            raise apsw.BusyError("database is locked")
+        return opened()
+
+    with monkeypatch.context() as busy:
+        busy.setattr(store, "_opened", locked_for_reading)
+        opening = asyncio.ensure_future(store.open())
+        await until(lambda: store._reader.is_begun)
+    opening.cancel()
+    await asyncio.sleep(0)
+    assert not opening.done()
+    async with asyncio.timeout(SOON):
+        await store.open()
+        await store.close()
+    assert opening.cancelled()
+    assert no_thread_is_left()
+
+
 async def test_what_is_refused_because_of_a_close_is_not_stored(store, monkeypatch):
     """The thread commits, and ends, while the caller is still handing over its job."""
     inbox, thread = store._writer._inbox, store._writer._thread._thread

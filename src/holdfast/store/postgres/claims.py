@@ -89,7 +89,7 @@ class Claims(Subject):
             with self._water.timed(wants):
                 accepted, claims = await run(make, urgent=True)
         except CommitUnknown as error:
-            # What was claimed, if anything, is found by its worker's name (held_by): nobody here knows the tokens.
+            # What was claimed, if anything, is a stray: its worker finds it by its own name, and puts it back.
             note("claim.answer_lost", worker=worker, error=repr(error))
             return await self._settled(finishes, error), []
         return accepted, await self._and_hidden(claims, wants, lease=lease, worker=worker)

@@ -52,9 +52,7 @@ class Served:
         self._opened = opened
         self._inbox = mailbox()
         self._stops: list[Stop] = []  # taken from the inbox, to be answered at the end
-        self._lock = (
-            new_lock()
-        )  # who puts something into the inbox, and the thread when it looks for the last time
+        self._lock = new_lock()  # who puts something into the inbox, and the thread before its last look
         self._db: Db
         self._thread: Thread | None = None
         self._process = 0

@@ -93,10 +93,8 @@ class SqliteStore:
 
     async def close(self) -> None:
         """What was asked before is still done. Whoever gives up waiting for it has closed it all the same."""
-        writer, reader = (
-            self._writer,
-            self._reader,
-        )  # those of now: the next open may come before this has ended
+        # Those of now: the next open may come before this has ended.
+        writer, reader = self._writer, self._reader
         writer.leaving = True
         try:
             await self.jobs.rest()
@@ -107,6 +105,7 @@ class SqliteStore:
 
     async def _end(self, writer: Writer, reader: Reader) -> None:
         """One after the other: who leaves a file last tidies it up, and that is the writer's."""
+        writer.leaving = True
         try:
             reading = reader.dismiss()
             self.wakeups.stop()  # not before: from now on whoever wants to wait is refused
