@@ -9,7 +9,8 @@ import threading
 import pytest
 
 from holdfast.kernel.context import context, within
-from holdfast.kernel.spawn import Reply, deliver, mailbox, spawn, start_thread, to_its_end
+from holdfast.kernel.loops import LoopThread, PerLoop, call_from_thread
+from holdfast.kernel.spawn import Reply, cancel, deliver, mailbox, over, spawn, start_thread, to_its_end
 from holdfast.kernel.world import Pause, Take
 
 
@@ -63,6 +64,34 @@ class TestSpawn:
             return 7
 
         assert await spawn(work(), name="work") == 7
+
+
+class TestLoops:
+    async def test_a_task_of_any_loop_can_be_cancelled(self):
+        async def begin():
+            return spawn(asyncio.Event().wait(), name="waits")
+
+        beside = LoopThread("beside")
+        here, there = await begin(), await asyncio.to_thread(call_from_thread, beside.loop, begin())
+        cancel(here)
+        cancel(there)
+        await over(here)
+        await asyncio.to_thread(call_from_thread, beside.loop, over(there))
+        await asyncio.to_thread(beside.stop)
+        assert here.cancelled()
+        assert there.cancelled()
+        cancel(there)  # its loop is gone
+
+    def test_each_loop_has_its_own_and_one_that_is_closed_is_forgotten(self):
+        async def get():
+            found = each.get()
+            assert each.get() is found
+            return found
+
+        each = PerLoop(object)
+        first, second = asyncio.run(get()), asyncio.run(get())
+        assert first is not second
+        assert list(each._made.values()) == [second]
 
 
 class TestThreads:

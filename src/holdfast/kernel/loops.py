@@ -6,7 +6,7 @@ import asyncio
 import threading
 from collections.abc import Callable, Coroutine
 from concurrent.futures import CancelledError, Future
-from typing import Any, TypeVar
+from typing import Any, Generic, TypeVar
 
 from holdfast.kernel.errors import CommitUnknown
 
@@ -35,6 +35,22 @@ class LoopThread:
         if not self.loop.is_closed():
             self.loop.call_soon_threadsafe(self.loop.stop)
         self._thread.join()
+
+
+class PerLoop(Generic[T]):
+    """One of something for each event loop: what asyncio makes is of no use on another loop than its own."""
+
+    def __init__(self, make: Callable[[], T]) -> None:
+        self._make = make
+        self._made: dict[asyncio.AbstractEventLoop, T] = {}
+
+    def get(self) -> T:
+        here = asyncio.get_running_loop()
+        if (found := self._made.get(here)) is None:
+            for loop in [each for each in tuple(self._made) if each.is_closed()]:
+                self._made.pop(loop, None)
+            found = self._made[here] = self._make()
+        return found
 
 
 async def _end_others() -> None:

@@ -44,6 +44,16 @@ async def end(task: asyncio.Task[Any]) -> None:
     await over(task)
 
 
+def cancel(task: asyncio.Task[Any]) -> None:
+    """Ask the task to stop, whichever loop it is of. One whose loop is gone has stopped."""
+    loop = task.get_loop()
+    if loop is asyncio._get_running_loop():  # noqa: SLF001  the public one raises where there is none
+        task.cancel()
+        return
+    with suppress(RuntimeError):  # the loop is closed
+        loop.call_soon_threadsafe(task.cancel)
+
+
 async def over(*waited: asyncio.Future[Any]) -> None:
     """Wait until all of them are over, however they end; who gives up waiting does not cancel them."""
     if waited:

@@ -21,7 +21,8 @@ class Batcher(Generic[Item, Answer]):
     """Flushes the items of many callers together; each caller waits only for the batch with its own.
 
     A lone caller flushes its items itself, at once. When a batch is refused, it is halved until the one caller that is
-    at fault fails alone; when the store is at fault (a StoreError), all callers of the batch fail with it.
+    at fault fails alone; when the store is known to be at fault (NotOpen, or a kind of StoreError), all callers of the
+    batch fail with it. A StoreError of no kind may be about one item, so that batch is halved too.
     """
 
     def __init__(

@@ -7,6 +7,7 @@ from contextlib import suppress
 from functools import partial
 
 from holdfast.kernel.errors import CommitUnknown, HoldfastError, StoreError
+from holdfast.kernel.loops import PerLoop
 from holdfast.kernel.telemetry import note
 from holdfast.store.batching import Batcher
 from holdfast.store.checks import all_held
@@ -27,7 +28,9 @@ class Claims(Subject):
     def __init__(self, home: Home) -> None:
         super().__init__(home)
         # What has keys stands apart (see endings), so that plain jobs never wait for a key.
-        self._plain: Batcher[Finish, bool] = Batcher(self._finish_batch, limit=500, name="finish")
+        self._plain: PerLoop[Batcher[Finish, bool]] = PerLoop(
+            lambda: Batcher(self._finish_batch, limit=500, name="finish")
+        )
         self._water = LowWater()
 
     async def claim(self, wants: Mapping[str, int], *, lease: float, worker: str) -> list[Claim]:
@@ -92,7 +95,7 @@ class Claims(Subject):
         except Blocked:  # by someone who has a row of the batch
             return [None] * len(finishes), []
         except CommitUnknown as error:
-            # What was claimed, if anything, is held by this worker, which finds it and puts it back.
+            # What was claimed, if anything, is a stray: its worker finds it by its own name, and puts it back.
             note("claim.answer_lost", worker=worker, error=repr(error))
             return await self._settled(finishes, error), []
         return accepted, await self._and_hidden(claims, wants, lease=lease, worker=worker)
@@ -158,7 +161,7 @@ class Claims(Subject):
     async def _finish_plain(self, finishes: Sequence[Finish]) -> list[bool]:
         """With those of others, unless another's open transaction has a row of theirs: that is waited for alone."""
         try:
-            return await self._plain.add(finishes)
+            return await self._plain.get().add(finishes)
         except Blocked:
             return await self._database.patience.wait(partial(self._finish_alone, finishes))
 

@@ -14,6 +14,7 @@ from typing import TypeAlias
 
 from holdfast.kernel.clock import monotonic
 from holdfast.kernel.errors import CommitUnknown
+from holdfast.kernel.loops import PerLoop
 from holdfast.kernel.spawn import spawn
 from holdfast.store.batching import Batcher, is_one_items_fault
 from holdfast.store.parts import in_parts, partly
@@ -41,8 +42,10 @@ class Place:
 class Endings:
     def __init__(self, database: Database) -> None:
         self._database = database
-        self._together: Batcher[f.Ending, Answer] = Batcher(self._write, limit=CHUNK, name="end")
-        self._lines: dict[Lock, list[Place]] = {}
+        self._together: PerLoop[Batcher[f.Ending, Answer]] = PerLoop(
+            lambda: Batcher(self._write, limit=CHUNK, name="end")
+        )
+        self._lines: PerLoop[dict[Lock, list[Place]]] = PerLoop(dict)
 
     async def end(self, endings: Sequence[f.Ending]) -> list[bool]:
         self._database.pool.check()
@@ -65,7 +68,7 @@ class Endings:
 
     async def _end_free(self, endings: Sequence[f.Ending]) -> list[Answer]:
         try:
-            return await self._together.add(endings)
+            return await self._together.get().add(endings)
         except Blocked:  # by someone who has a row of the batch: from now on each caller is by itself
             return await self._database.patience.wait(partial(self._write, endings))
 
@@ -87,9 +90,10 @@ class Endings:
 
     async def _join(self, lock: Lock, ending: f.Ending, give_up: float) -> Answer:
         place = Place(ending, asyncio.get_running_loop().create_future(), give_up)
-        line = self._lines.get(lock)
+        lines = self._lines.get()
+        line = lines.get(lock)
         if line is None:
-            line = self._lines[lock] = [place]
+            line = lines[lock] = [place]
             serving = spawn(self._serve(lock), name="end:line")
             serving.add_done_callback(lambda _: self._left(lock, line))
         else:
@@ -98,16 +102,18 @@ class Endings:
 
     async def _serve(self, lock: Lock) -> None:
         """Until nobody is in line."""
-        line = self._lines[lock]
+        lines = self._lines.get()
+        line = lines[lock]
         while line:
             await self._serve_some(lock, line[:CHUNK])
             line[:] = [place for place in line if not place.answer.done()]
-        del self._lines[lock]  # now: whoever comes next begins a line of its own
+        del lines[lock]  # now: whoever comes next begins a line of its own
 
     def _left(self, lock: Lock, line: list[Place]) -> None:
         """It was cancelled, before its first step even, or has failed."""
-        if self._lines.get(lock) is line:
-            del self._lines[lock]
+        lines = self._lines.get()
+        if lines.get(lock) is line:
+            del lines[lock]
             told = "The wait for a key was given up: its task has ended. It happened or it did not."
             _fail(line, CommitUnknown(told))
 

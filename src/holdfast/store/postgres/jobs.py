@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from functools import partial
 
 from holdfast.kernel.errors import CommitUnknown
+from holdfast.kernel.loops import PerLoop
 from holdfast.store.batching import Batcher
 from holdfast.store.bell import STOP, news_of
 from holdfast.store.edge import checked
@@ -86,8 +87,8 @@ def count() -> Procedure[list[Count]]:
 class Jobs(Subject):
     def __init__(self, home: Home) -> None:
         super().__init__(home)
-        self._batches: Batcher[NewJob, Enqueued] = Batcher(
-            self._enqueue_batch, limit=_TOGETHER, name="enqueue"
+        self._batches: PerLoop[Batcher[NewJob, Enqueued]] = PerLoop(
+            lambda: Batcher(self._enqueue_batch, limit=_TOGETHER, name="enqueue")
         )
 
     async def enqueue(
@@ -142,7 +143,7 @@ class Jobs(Subject):
     async def _together(self, jobs: Sequence[NewJob]) -> list[Enqueued]:
         """With those of others, unless another's open transaction has stored one of these ids: that is waited for alone."""
         try:
-            return await self._batches.add(jobs)
+            return await self._batches.get().add(jobs)
         except Blocked:
             return await self._alone(jobs)
 

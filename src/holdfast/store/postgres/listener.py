@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Collection
-from contextlib import suppress
 from typing import Any
 
 from holdfast.kernel.clock import sleep, timeout
 from holdfast.kernel.errors import HoldfastError
 from holdfast.kernel.randomness import jittered
-from holdfast.kernel.spawn import spawn
+from holdfast.kernel.spawn import cancel, end, spawn
 from holdfast.kernel.telemetry import note
 from holdfast.store.bell import EVERYONE
 from holdfast.store.postgres.connection import connect
@@ -30,7 +29,6 @@ class Listener:
     ) -> None:
         self._target, self._ring, self._probe = target, ring, probe
         self._task: asyncio.Task[None] | None = None
-        self._heard = asyncio.Event()
         self._is_noted = False
 
     def start(self) -> None:
@@ -39,11 +37,11 @@ class Listener:
             self._task = spawn(self._run(), name="wakeups:listen")
 
     async def stop(self) -> None:
-        task = self.abandon()
-        if task is not None:
-            task.cancel()
-            with suppress(asyncio.CancelledError):
-                await task
+        if (task := self.abandon()) is not None:
+            if task.get_loop() is asyncio.get_running_loop():
+                await end(task)
+            else:
+                cancel(task)
 
     def abandon(self) -> asyncio.Task[None] | None:
         task, self._task = self._task, None
@@ -66,11 +64,16 @@ class Listener:
 
     async def _listen(self, connection: Any) -> None:
         """Return when the connection is lost."""
-        lost = asyncio.Event()
+        lost, heard = asyncio.Event(), asyncio.Event()
+
+        def hear(connection: object, process: int, channel: str, payload: str) -> None:  # noqa: ARG001
+            heard.set()
+            self._ring([name for name in payload.split("\n") if name])
+
         connection.add_termination_listener(lambda _: lost.set())
-        await connection.add_listener(CHANNEL, self._hear)
+        await connection.add_listener(CHANNEL, hear)
         self._ring((EVERYONE,))  # whatever was said while nobody listened
-        await self._prove()
+        await self._prove(heard)
         while not lost.is_set():
             try:
                 async with timeout(_PING):
@@ -78,16 +81,11 @@ class Listener:
             except TimeoutError:
                 await connection.execute("SELECT 1")
 
-    def _hear(self, connection: object, process: int, channel: str, payload: str) -> None:  # noqa: ARG002
-        self._heard.set()
-        self._ring([name for name in payload.split("\n") if name])
-
-    async def _prove(self) -> None:
-        self._heard.clear()
+    async def _prove(self, heard: asyncio.Event) -> None:
         try:
             await self._probe()
             async with timeout(_PROOF):
-                await self._heard.wait()
+                await heard.wait()
         except TimeoutError:
             self._note(_POOLER)
         except HoldfastError:

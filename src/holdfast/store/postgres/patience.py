@@ -7,6 +7,7 @@ from collections.abc import Awaitable, Callable
 from typing import TypeVar
 
 from holdfast.kernel.clock import monotonic
+from holdfast.kernel.loops import PerLoop
 from holdfast.store.postgres.failures import Blocked
 
 T = TypeVar("T")
@@ -18,7 +19,11 @@ class Patience:
     """`turn` is a place to try in. Whoever was blocked gives it to the next, so that few places serve many."""
 
     def __init__(self, places: int) -> None:
-        self.turn = asyncio.Semaphore(places)
+        self._turns = PerLoop(lambda: asyncio.Semaphore(places))
+
+    @property
+    def turn(self) -> asyncio.Semaphore:
+        return self._turns.get()
 
     async def wait(self, attempt: Callable[[], Awaitable[T]]) -> T:
         """What the attempt answers, once nobody blocks it: each try waits only for a moment."""

@@ -26,10 +26,9 @@ class Pool:
         self._open = False
         self._process = 0
         self._loop: asyncio.AbstractEventLoop | None = None
-        self._opening = 0  # which one this is: what was lent before it does not come back into it
-        self._lent: dict[Any, int] = {}  # by connection: in which opening
         self._used = 0
         self._idle: list[Any] = []
+        self._lent: set[Any] = set()
         self._waiting: dict[bool, deque[asyncio.Future[None]]] = {True: deque(), False: deque()}
 
     @property
@@ -54,10 +53,20 @@ class Pool:
                 "Make and open a store in each process, after the fork."
             )
 
+    def check_end(self) -> None:
+        """Raise unless it may be stopped here."""
+        if self._open and not (self.is_inherited or self.is_forsaken):
+            self.check()
+
     @property
     def is_inherited(self) -> bool:
         """Whether the connections are those of the process that forked this one."""
         return self._process not in (0, os.getpid())
+
+    @property
+    def is_forsaken(self) -> bool:
+        """Whether it was not stopped before its loop was closed: nobody can say good-bye on that one."""
+        return self._open and not self.is_inherited and self._loop is not None and self._loop.is_closed()
 
     def keep_inherited(self, *things: object) -> None:
         """For ever: what belongs to the parent must not be ended here."""
@@ -66,20 +75,23 @@ class Pool:
     def start(self) -> None:
         if self._open:
             self.check()
-            return
-        self._open, self._process, self._loop = True, os.getpid(), asyncio.get_running_loop()
-        self._opening += 1
-        self._used = 0
+        here = asyncio.get_running_loop()
+        if here is not self._loop:
+            self._forget()  # what is still in use on the loop of the last time is closed when it comes back
+        self._open, self._process, self._loop = True, os.getpid(), here
+
+    def _forget(self) -> None:
+        if self.is_inherited:
+            self.keep_inherited(self._idle, self._lent, self._waiting)
+        self._idle, self._lent, self._waiting = [], set(), {True: deque(), False: deque()}
+        self._open, self._process, self._used = False, 0, 0
 
     async def stop(self) -> None:
         """Close what is idle; what is in use is closed when it comes back."""
-        if self.is_inherited:
-            _INHERITED.append((self._idle, self._waiting))
-            self._idle, self._waiting = [], {True: deque(), False: deque()}
-            self._open, self._process, self._used = False, 0, 0
+        if self.is_inherited or self.is_forsaken:
+            self._forget()
             return
-        if self._open:
-            self.check()
+        self.check_end()
         self._open = False
         for waiters in self._waiting.values():
             while waiters:
@@ -88,64 +100,68 @@ class Pool:
 
     async def _say_goodbye(self) -> None:
         """A server that does not answer is not waited for: the process may be asked to leave just because of that."""
+        idle, self._idle = self._idle, []
         try:
-            async with timeout(_GOODBYE):
-                while self._idle:
-                    await self._idle.pop().close()
-        except (OSError, TimeoutError):
-            while self._idle:
-                self._idle.pop().terminate()
+            with suppress(OSError, TimeoutError):
+                async with timeout(_GOODBYE):
+                    while idle:
+                        await idle[-1].close()
+                        idle.pop()
+        finally:
+            for connection in idle:
+                connection.terminate()
 
     async def acquire(self, *, urgent: bool = False) -> Any:
         self.check()
-        opening = self._opening
         await self._enter(urgent=urgent)
         try:
-            connection = await self._connected()
+            connection = self._idle_one() or await self._connect()
         except BaseException:
-            self._leave(opening)
+            self._leave()
             raise
-        self._lent[connection] = opening
+        self._lent.add(connection)
         return connection
 
-    async def _connected(self) -> Any:
+    def _idle_one(self) -> Any | None:
         while self._idle:
             connection = self._idle.pop()
             if not connection.is_closed():
                 return connection
-        return await self._connect()
+        return None
 
     def release(self, connection: Any, *, broken: bool = False) -> None:
-        opening = self._lent.pop(connection, self._opening)
         if self.is_inherited:
             _INHERITED.append(connection)
-        elif broken or not self._open or opening != self._opening:
+        elif connection not in self._lent:
+            _end(connection)  # it comes from the loop of an earlier time
+            return
+        elif broken or not self._open:
             _end(connection)
         elif not connection.is_closed():
             self._idle.append(connection)
-        self._leave(opening)
+        self._lent.discard(connection)
+        self._leave()
 
     async def _enter(self, *, urgent: bool) -> None:
         if self._used < self._room(urgent=urgent) and not self._waiting[urgent]:
             self._used += 1
             return
-        opening = self._opening
         waiter: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._waiting[urgent].append(waiter)
         try:
             async with timeout(self._wait):
                 await waiter
         except BaseException as error:
-            self._give_up(waiter, opening, urgent=urgent)
+            self._give_up(waiter, urgent=urgent)
             if isinstance(error, TimeoutError):
                 raise self._exhausted() from None
             raise
 
-    def _give_up(self, waiter: asyncio.Future[None], opening: int, *, urgent: bool) -> None:
+    def _give_up(self, waiter: asyncio.Future[None], *, urgent: bool) -> None:
         if waiter in self._waiting[urgent]:
             self._waiting[urgent].remove(waiter)
         elif not waiter.cancelled() and waiter.exception() is None:
-            self._leave(opening)  # we were let in just as we stopped waiting: the next one goes instead
+            self._leave()  # we were let in just as we stopped waiting: the next one goes instead
 
     def _exhausted(self) -> StoreUnavailable:
         return StoreUnavailable(
@@ -161,10 +177,10 @@ class Pool:
     def _room(self, *, urgent: bool) -> int:
         return self._size if urgent or self._size == 1 else self._size - 1
 
-    def _leave(self, opening: int) -> None:
+    def _leave(self) -> None:
         """Give the place to who waits for it, those in a hurry first."""
-        if opening != self._opening:
-            return
+        if self._used == 0:
+            return  # it was of an earlier time
         self._used -= 1
         for urgent in (True, False):
             waiters = self._waiting[urgent]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Awaitable, Callable, Collection
 from functools import partial
 from typing import Any, TypeVar
@@ -9,6 +10,7 @@ from typing import Any, TypeVar
 import msgspec
 
 from holdfast.kernel.errors import UnsupportedStore, WrongConnection
+from holdfast.kernel.spawn import over, spawn
 from holdfast.kernel.telemetry import note
 from holdfast.store.postgres import schema
 from holdfast.store.postgres.audit import Audit
@@ -42,6 +44,7 @@ class PostgresStore:
         self.wakeups = Wakeups(self.database, parse(listen_url) if listen_url else self.database.target)
         self.endings = Endings(self.database)
         self._id: str | None = None
+        self._closing: asyncio.Task[None] | None = None  # the last close
         self.jobs = Jobs(self)
         self.claims = Claims(self)
         self.holds = Holds(self)
@@ -56,6 +59,7 @@ class PostgresStore:
 
     async def open(self) -> None:
         """Check that the server can keep the promises, and that its tables fit. Missing ones are `migrate`'s business."""
+        await self._leave_behind()
         self.database.pool.start()
         try:
             _check(await self.database.read(_settings))
@@ -64,9 +68,31 @@ class PostgresStore:
             await self.close()
             raise
 
+    async def _leave_behind(self) -> None:
+        """Wait for a close that is under way, and forget what a loop that is gone has left open."""
+        if self._is_closing_here():
+            assert self._closing is not None
+            await over(self._closing)
+        elif self.database.pool.is_forsaken:
+            await self.close()
+
     async def close(self) -> None:
-        await self.wakeups.stop()
-        await self.database.pool.stop()
+        """In a task of its own: whoever gives up waiting for it has closed it all the same. All wait for the same end."""
+        if not self._is_closing_here():
+            self.database.pool.check_end()
+            self._closing = spawn(self._close(), name="store:close")
+        assert self._closing is not None
+        await asyncio.shield(self._closing)
+
+    def _is_closing_here(self) -> bool:
+        task = self._closing
+        return task is not None and not task.done() and task.get_loop() is asyncio.get_running_loop()
+
+    async def _close(self) -> None:
+        try:
+            await self.wakeups.stop()
+        finally:
+            await self.database.pool.stop()
 
     async def migrate(self) -> list[str]:
         if not self.database.pool.is_open:

@@ -10,7 +10,7 @@ from functools import partial
 from holdfast.kernel.clock import monotonic
 from holdfast.kernel.clock import timeout as time_limit
 from holdfast.kernel.errors import HoldfastError
-from holdfast.kernel.spawn import over, spawn
+from holdfast.kernel.spawn import cancel, over, spawn
 from holdfast.kernel.telemetry import note
 from holdfast.store.bell import EVERYONE, Bell, names_of
 from holdfast.store.edge import checked
@@ -84,13 +84,15 @@ class Wakeups:
             pool.keep_inherited(self._sending, self._listener.abandon())
             self._sending = None
             return
-        self._closing.set()
         if self._sending is not None and self._is_open_here():
+            self._closing.set()  # the last hint need not wait for its turn
             with suppress(TimeoutError):
                 async with time_limit(_LAST):
                     await over(self._sending)
         await self._listener.stop()
-        self._closing = asyncio.Event()
+        if self._sending is not None:
+            cancel(self._sending)
+            self._sending = None
         self._bell.ring((EVERYONE,))
 
     def _is_open_here(self) -> bool:
@@ -110,6 +112,7 @@ class Wakeups:
                     await self._closing.wait()
 
     def _send_soon(self) -> None:
+        self._closing = asyncio.Event()  # of this loop
         self._sending = spawn(self._send(), name="wakeups:notify")
         self._sending.add_done_callback(self._sent)  # one that is cancelled before its first step has no end
 

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Sequence
 from functools import partial
-from weakref import WeakKeyDictionary
 
 from holdfast.kernel.errors import CommitUnknown, NotOpen, StoreError, TooManyWaiting
+from holdfast.kernel.loops import PerLoop
 from holdfast.kernel.show import storable
 from holdfast.store.batching import Batcher
 from holdfast.store.bell import STOP, news_of
@@ -221,9 +220,9 @@ def cancel(db: Db, job_id: str, reason: str) -> State | None:
 class Jobs(Subject):
     def __init__(self, file: File) -> None:
         super().__init__(file)
-        # For each loop: a file may be used from several.
-        self._batchers: WeakKeyDictionary[asyncio.AbstractEventLoop, Batcher[NewJob, Enqueued]]
-        self._batchers = WeakKeyDictionary()
+        self._batches: PerLoop[Batcher[NewJob, Enqueued]] = PerLoop(
+            lambda: Batcher(self._enqueue, limit=_TOGETHER, name="enqueue")
+        )
 
     async def enqueue(
         self,
@@ -238,22 +237,15 @@ class Jobs(Subject):
             answers = await self._file.write(partial(enqueue, jobs=jobs), tx=tx)
         elif len(jobs) <= _FEW and all(job.is_batchable for job in jobs):
             self._file.check_free()  # here: the batch is another task's, which would wait for its own caller
-            answers = await self._batcher().add(jobs)
+            answers = await self._batches.get().add(jobs)
         else:
             answers = await self._enqueue(jobs)
         self._file.hint(news_of(jobs, answers), tx=tx)
         return answers
 
-    def _batcher(self) -> Batcher[NewJob, Enqueued]:
-        loop = asyncio.get_running_loop()
-        if (found := self._batchers.get(loop)) is None:
-            found = self._batchers[loop] = Batcher(self._enqueue, limit=_TOGETHER, name="enqueue")
-        return found
-
     async def rest(self) -> None:
         """Wait for what callers of this loop have asked for together."""
-        if (found := self._batchers.get(asyncio.get_running_loop())) is not None:
-            await found.rest()
+        await self._batches.get().rest()
 
     async def _enqueue(self, jobs: Sequence[NewJob]) -> list[Enqueued]:
         call = partial(enqueue, jobs=jobs)

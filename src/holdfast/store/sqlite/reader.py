@@ -2,24 +2,34 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator
+from collections.abc import Callable
 from typing import Any
 
-from holdfast.kernel.spawn import deliver
-from holdfast.kernel.world import Pause, Take
+from holdfast.kernel.spawn import Reply, deliver
+from holdfast.kernel.world import Body, Take
+from holdfast.store.sqlite.connection import Db
 from holdfast.store.sqlite.served import Served, Stop, Work, explained
 
 
 class Reader(Served):
     name = "holdfast-reader"
 
-    def _body(self) -> Generator[Take[Any] | Pause, Any, Stop]:
-        while True:
-            for item in (yield Take(self._inbox)):
-                if isinstance(item, Stop):
-                    self._db.close()
-                    return item
-                deliver([(item.reply, self._read(item))])
+    def __init__(self, opened: Callable[[], Db]) -> None:
+        super().__init__(opened)
+        self._works: list[Work[Any]] = []
+
+    def _body(self) -> Body:
+        while not self._stops:
+            items = yield Take(self._inbox)
+            self._stops += [item for item in items if isinstance(item, Stop)]
+            self._works += [item for item in items if isinstance(item, Work)]
+            while self._works:
+                work = self._works[0]
+                deliver([(work.reply, self._read(work))])
+                del self._works[0]
+
+    def _unanswered(self) -> list[Reply[Any]]:
+        return [work.reply for work in self._works]
 
     def _read(self, work: Work[Any]) -> Any:
         try:

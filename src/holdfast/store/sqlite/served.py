@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import asyncio
 import os
 from abc import abstractmethod
-from collections.abc import Callable, Generator
+from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
@@ -14,10 +13,11 @@ import apsw
 
 from holdfast.kernel.clock import monotonic
 from holdfast.kernel.errors import NotOpen, StoreError, UsageError
+from holdfast.kernel.loops import new_lock
 from holdfast.kernel.randomness import jittered
 from holdfast.kernel.spawn import Reply, deliver, mailbox, start_thread
 from holdfast.kernel.telemetry import note
-from holdfast.kernel.world import Body, Pause, Take
+from holdfast.kernel.world import Body, Pause, Take, Thread
 from holdfast.store.sqlite.connection import Db, explain
 
 T = TypeVar("T")
@@ -41,41 +41,53 @@ class Stop:
 
 
 class Served:
-    """Started, asked and stopped from coroutines; the body runs on the thread."""
+    """One thread, from its start to its end: asked from coroutines, on any loop; the body runs on the thread.
+
+    It is started once. Whoever opens again makes another: what two threads share, one takes from the other.
+    """
 
     name: str
 
     def __init__(self, opened: Callable[[], Db]) -> None:
         self._opened = opened
         self._inbox = mailbox()
+        self._stops: list[Stop] = []  # taken from the inbox, to be answered at the end
+        self._lock = new_lock()  # who puts something into the inbox, and the thread before its last look
         self._db: Db
+        self._thread: Thread | None = None
         self._process = 0
-        self.running = self._over = False
+        self._ready: Reply[None]
+        self._serves = self._dismissed = self._over = False
+        self.leaving = False  # it will be stopped: whoever opens waits for the end
 
     async def start(self) -> None:
-        if self.running:
-            raise UsageError("The store is open already. Open it once; tasks and requests share it.")
-        self._process, self._over = os.getpid(), False
-        ready: Reply[None] = Reply()
-        self._thread = start_thread(self.name, self._whole_body(ready))
-        try:
-            await ready
-        except asyncio.CancelledError:  # or its thread would stay, beside that of the next start
-            stopped: Reply[None] = Reply()
-            self._inbox.put(Stop(stopped))
-            await asyncio.shield(_heard(stopped))
-            raise
-        self.running = True
+        self.begin()
+        await self.ready()
+
+    def begin(self) -> None:
+        if self._thread is not None:
+            raise UsageError(f"The thread {self.name} was started before. It is started once.")
+        self._process, self._ready = os.getpid(), Reply()
+        self._thread = start_thread(self.name, self._whole_body(self._ready))
+
+    async def ready(self) -> None:
+        """Return when it serves. Whoever gives up waiting, or is told of a failure, stops it."""
+        await self._ready
+        if self._dismissed:
+            raise NotOpen(_CLOSED)
 
     async def stop(self) -> None:
-        """What was asked before is still done."""
-        if self.running:
-            self.running = False
-            if self._process != os.getpid():
-                return  # a forked child has no such thread
-            reply: Reply[None] = Reply()
-            self._inbox.put(Stop(reply))
-            await reply
+        """What was asked before is still done. Whoever asks again waits for the same end."""
+        await self.dismiss()
+
+    def dismiss(self) -> Reply[None]:
+        """Ask it to stop. It does so whether anyone waits for the reply or not."""
+        self.leaving = self._dismissed = True
+        reply: Reply[None] = Reply()
+        # A forked child has no such thread.
+        if self._thread is None or self._process != os.getpid() or not self._hand_over(Stop(reply)):
+            reply.fill(None)
+        return reply
 
     async def run(self, call: Callable[[Db], T], *, urgent: bool = False) -> T:
         """The answer comes after the commit."""
@@ -85,10 +97,28 @@ class Served:
 
     def _put(self, item: object) -> None:
         self.check()
-        self._inbox.put(item)
-        # The thread sets `_over` before it looks into its inbox for the last time: one of us answers.
-        if self._over:
-            reply_of(item).fill(NotOpen(_CLOSED))
+        if not self._hand_over(item):
+            raise NotOpen(_CLOSED)
+
+    def _hand_over(self, item: object) -> bool:
+        """Whether the thread will answer. It is either given the item or not: what is refused here is never done."""
+        with self._lock:
+            if not self._over:
+                self._inbox.put(item)
+            return not self._over
+
+    @property
+    def running(self) -> bool:
+        return self._serves and not self._dismissed and not self._over
+
+    @property
+    def is_begun(self) -> bool:
+        return self._thread is not None
+
+    @property
+    def is_spent(self) -> bool:
+        """Whether it has ended, or will."""
+        return self.leaving or self._over
 
     def check(self) -> None:
         """Raise unless it runs, and in this process."""
@@ -100,43 +130,51 @@ class Served:
             )
 
     def _whole_body(self, ready: Reply[None]) -> Body:
+        try:
+            yield from self._patient_open()
+        except Exception as error:  # noqa: BLE001  whoever waits for the store is told
+            yield from self._leave(NotOpen(_CLOSED))
+            deliver([(ready, explained(error))])
+            return
+        self._serves = True
+        deliver([(ready, None)])
+        try:
+            yield from self._body()
+            self._db.close()
+        except Exception as error:
+            yield from self._die(error)
+            raise
+        yield from self._leave(NotOpen(_CLOSED))
+
+    def _patient_open(self) -> Body:
         until = monotonic() + LOCK_WAIT
         while True:
             try:
                 self._open()
-            except apsw.BusyError as busy:
-                if monotonic() > until:
-                    yield from self._give_up(ready, busy)
-                    return
+            except apsw.BusyError:
+                if self._dismissed or monotonic() > until:
+                    raise
                 yield Pause(jittered(0.01, 0.5))
-            except Exception as error:  # noqa: BLE001  whoever waits for the store is told
-                yield from self._give_up(ready, error)
-                return
             else:
-                break
-        deliver([(ready, None)])
-        try:
-            stop = yield from self._body()
-        except Exception as error:
-            yield from self._die(error)
-            raise
-        self._over = True
-        answer_all([reply_of(item) for item in (yield Take(self._inbox, 0))], NotOpen(_CLOSED))
-        deliver([(stop.reply, None)])
+                return
 
-    def _give_up(self, ready: Reply[None], error: Exception) -> Body:
-        """It cannot be opened."""
-        deliver([(ready, explained(error))])
-        answer_all([reply_of(item) for item in (yield Take(self._inbox, 0))], NotOpen(_CLOSED))
+    def _leave(self, told: Exception) -> Body:
+        """The last look into the inbox: nothing comes after it, and nothing that it finds was begun."""
+        with self._lock:
+            self._over = True
+        left = [*self._stops, *(yield Take(self._inbox, 0))]
+        deliver([(reply_of(item), None if isinstance(item, Stop) else told) for item in left])
 
     def _die(self, error: Exception) -> Body:
         """A mistake of ours ended the thread: nobody may wait for ever for what it will not do."""
-        self.running, self._over = False, True
         note("store.thread_died", thread=self.name, error=repr(error))
+        with suppress(apsw.Error):
+            self._db.close()  # or its transaction would keep the lock
         died = StoreError(
             f"The thread {self.name} has ended by a mistake of its own: {error!r}. Open the store again."
         )
-        answer_all([*self._unanswered(), *(reply_of(item) for item in (yield Take(self._inbox, 0)))], died)
+        yield from self._leave(died)
+        answer_all(self._unanswered(), died)
 
     def _unanswered(self) -> list[Reply[Any]]:
         return []
@@ -145,13 +183,8 @@ class Served:
         self._db = self._opened()
 
     @abstractmethod
-    def _body(self) -> Generator[Take[Any] | Pause, Any, Stop]:
-        """Serve until it is told to stop."""
-
-
-async def _heard(reply: Reply[None]) -> None:
-    with suppress(NotOpen):
-        await reply
+    def _body(self) -> Body:
+        """Serve until it is told to stop: until there is something in `_stops`."""
 
 
 def reply_of(item: Any) -> Reply[Any]:

@@ -10,6 +10,7 @@ from typing import TypeVar
 import apsw
 
 from holdfast.kernel.errors import CommitUnknown, UnsupportedStore, UsageError, WrongConnection
+from holdfast.kernel.loops import new_lock
 from holdfast.store.sqlite import refusals, schema
 from holdfast.store.sqlite.audit import Audit
 from holdfast.store.sqlite.claims import Claims
@@ -26,7 +27,7 @@ from holdfast.store.sqlite.reader import Reader
 from holdfast.store.sqlite.schedules import Schedules
 from holdfast.store.sqlite.transaction import SqliteTx
 from holdfast.store.sqlite.wakeups import Wakeups
-from holdfast.store.sqlite.writer import Writer
+from holdfast.store.sqlite.writer import Session, Writer
 from holdfast.store.unknown import still_unknown
 
 T = TypeVar("T")
@@ -39,10 +40,10 @@ class SqliteStore:
         if synchronous not in ("FULL", "NORMAL", "OFF"):
             raise UsageError(f"synchronous is FULL, NORMAL or OFF; got {synchronous!r}.")
         self.path = os.fspath(path)
-        opened = partial(Db, self.path, synchronous=synchronous)
-        self._writer = Writer(opened)
-        self._reader = Reader(partial(opened, reading=True))
-        self.wakeups = Wakeups(self.path, partial(opened, reading=True), self._reader.check)
+        self._opened = partial(Db, self.path, synchronous=synchronous)
+        self._lock = new_lock()  # who opens: several loops may do so at once
+        self._writer, self._reader = self._new_threads()
+        self.wakeups = Wakeups(self.path, partial(self._opened, reading=True), self._check)
         self.jobs = Jobs(self)
         self.claims = Claims(self)
         self.holds = Holds(self)
@@ -57,26 +58,68 @@ class SqliteStore:
 
     async def open(self) -> None:
         """Check that this file can keep the promises, and bring its tables up to date."""
+        await self._leave_behind()
+        writer, reader = self._begin()
+        try:
+            await writer.ready()
+            await self._migrate()
+            await reader.start()
+        except BaseException:
+            await self._end(writer, reader)
+            raise
+
+    async def _leave_behind(self) -> None:
+        """Wait for the end of the last time: a close may be under way, given up even, or a thread has died."""
+        if self._writer.is_spent:
+            await self.close()
+
+    def _begin(self) -> tuple[Writer, Reader]:
+        with self._lock:
+            if self._writer.is_begun and not self._writer.is_spent:
+                raise UsageError("The store is open already. Open it once; tasks and requests share it.")
+            self._refuse()
+            self._writer, self._reader = self._new_threads()
+            self._writer.begin()
+            return self._writer, self._reader
+
+    def _refuse(self) -> None:
         refusals.check_library(apsw.sqlitelibversion())
         refusals.check_file_system(self.path)
         if (found := refusals.foreign_descriptor(self.path)) is not None:
             raise UnsupportedStore(found)
-        await self._writer.start()
-        try:
-            await self._migrate()
-            await self._reader.start()
-        except BaseException:
-            await self._writer.stop()
-            raise
+
+    def _new_threads(self) -> tuple[Writer, Reader]:
+        return Writer(self._opened), Reader(partial(self._opened, reading=True))
 
     async def close(self) -> None:
-        """What was asked before is still done."""
-        self.wakeups.stop()
+        """What was asked before is still done. Whoever gives up waiting for it has closed it all the same."""
+        # Those of now: the next open may come before this has ended.
+        writer, reader = self._writer, self._reader
+        writer.leaving = True
         try:
             await self.jobs.rest()
-        finally:
-            await self._reader.stop()
-            await self._writer.stop()
+        except BaseException:
+            self._dismiss(writer, reader)
+            raise
+        await self._end(writer, reader)
+
+    async def _end(self, writer: Writer, reader: Reader) -> None:
+        """One after the other: who leaves a file last tidies it up, and that is the writer's."""
+        writer.leaving = True
+        try:
+            reading = reader.dismiss()
+            self.wakeups.stop()  # not before: from now on whoever wants to wait is refused
+            await reading
+            await writer.stop()
+        except BaseException:
+            self._dismiss(writer, reader)
+            raise
+
+    def _dismiss(self, writer: Writer, reader: Reader) -> None:
+        """Whoever waited was cancelled. They end without it."""
+        reader.dismiss()
+        self.wakeups.stop()
+        writer.dismiss()
 
     async def migrate(self) -> list[str]:
         """A SQLite store does this when it opens; so this opens it, when it is not open yet."""
@@ -99,15 +142,18 @@ class SqliteStore:
             missing = schema.MIGRATIONS
         else:
             reader = Reader(partial(Db, self.path, reading=True))
-            await reader.start()
             try:
+                await reader.start()
                 missing = await reader.run(schema.find_pending)
             finally:
                 await reader.stop()
         return [migration.name for migration in missing]
 
     def transaction(self) -> SqliteTx:
-        return SqliteTx(self._writer, self.path, self.wakeups.hint)
+        return SqliteTx(self._open_session, self.path, self.wakeups.hint)
+
+    async def _open_session(self) -> Session:
+        return await self._writer.open_session()  # of the writer that is there when the block begins
 
     def twin(self) -> SqliteStore:
         """Itself: its threads answer on the loop of whoever asks."""
@@ -144,6 +190,9 @@ class SqliteStore:
             if not repeatable:
                 raise
             return await still_unknown(unknown, self._writer.run(call, urgent=urgent))
+
+    def _check(self) -> None:
+        self._reader.check()
 
     def check_free(self) -> None:
         self._writer.check_free()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from types import TracebackType
 from typing import Any, Self, TypeVar
 
@@ -12,7 +12,7 @@ from holdfast.store.checks import check_sql
 from holdfast.store.sqlite.connection import Db
 from holdfast.store.sqlite.rows import Row
 from holdfast.store.sqlite.served import Work
-from holdfast.store.sqlite.writer import End, Session, Writer
+from holdfast.store.sqlite.writer import End, Session
 from holdfast.store.statements import ONE_AT_A_TIME, may_be_several, refuse_what_stays
 
 T = TypeVar("T")
@@ -21,8 +21,10 @@ T = TypeVar("T")
 class SqliteTx:
     """`tx.execute`, `tx.fetch`, and what the verbs write through `tx=`: all of it commits together, or none."""
 
-    def __init__(self, writer: Writer, path: str, hint: Callable[[set[str]], None]) -> None:
-        self._writer, self._hint = writer, hint
+    def __init__(
+        self, begin: Callable[[], Awaitable[Session]], path: str, hint: Callable[[set[str]], None]
+    ) -> None:
+        self._begin, self._hint = begin, hint
         self.news: set[str] = set()  # queues in which it has stored jobs
         self.path = path
         self._session: Session | None = None
@@ -30,7 +32,7 @@ class SqliteTx:
     async def __aenter__(self) -> Self:
         if self._session is not None:
             raise UsageError("A transaction is entered once. Ask for another with hf.transaction().")
-        self._session = await self._writer.open_session()
+        self._session = await self._begin()
         return self
 
     async def __aexit__(

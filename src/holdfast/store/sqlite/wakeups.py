@@ -10,8 +10,9 @@ import apsw
 
 from holdfast.kernel.clock import monotonic
 from holdfast.kernel.clock import timeout as time_limit
-from holdfast.kernel.errors import StoreError
-from holdfast.kernel.spawn import spawn
+from holdfast.kernel.errors import NotOpen, StoreError
+from holdfast.kernel.loops import new_lock
+from holdfast.kernel.spawn import cancel, spawn
 from holdfast.kernel.touches import touch, watch
 from holdfast.store.bell import EVERYONE, Bell, names_of
 from holdfast.store.edge import checked
@@ -28,8 +29,10 @@ class Wakeups:
         self._touched = 0.0
         self._check = check  # raises when the store is not open in this process
         self._bell = Bell()
-        self._watch = Watch(opened)
-        self._watching: asyncio.Task[None] | None = None
+        self._watch = Watch(opened, check)
+        self._watching: dict[
+            asyncio.AbstractEventLoop, asyncio.Task[None]
+        ] = {}  # each loop that waits has one
 
     def hint(self, queues: Iterable[str]) -> None:
         self.tell(names_of(queues))
@@ -45,13 +48,20 @@ class Wakeups:
     async def wait(self, queues: Collection[str], timeout: float) -> bool:  # noqa: ASYNC109  its end is an answer
         self._check()
         self._look()
-        if self._watching is None or self._watching.done():
-            self._watching = spawn(self._watch_file(), name="wakeups:watch")
+        self._keep_watching()
         if not await self._bell.wait(queues, timeout):
             return False
         self._look()  # what was stored up to now is seen by the claim that follows
         self._bell.take(queues)
         return True
+
+    def _keep_watching(self) -> None:
+        """On this loop: that of another may stand still, or be gone."""
+        here = asyncio.get_running_loop()
+        if (watching := self._watching.get(here)) is None or watching.done():
+            for loop in [each for each in tuple(self._watching) if each.is_closed()]:
+                self._watching.pop(loop, None)
+            self._watching[here] = spawn(self._watch_file(), name="wakeups:watch")
 
     async def _watch_file(self) -> None:
         """One look serves all who wait; it ends when nobody has waited for a while."""
@@ -73,9 +83,9 @@ class Wakeups:
             self._bell.ring((EVERYONE,))
 
     def stop(self) -> None:
-        if self._watching is not None:
-            self._watching.cancel()
-            self._watching = None
+        watching, self._watching = self._watching, {}
+        for task in tuple(watching.values()):
+            cancel(task)
         self._watch.close()
         self._bell.ring((EVERYONE,))
 
@@ -83,27 +93,34 @@ class Wakeups:
 class Watch:
     """A connection that sees whether jobs were queued. Looking is so cheap that it is done on the event loop."""
 
-    def __init__(self, opened: Callable[[], Db]) -> None:
-        self._opened = opened
+    def __init__(self, opened: Callable[[], Db], check: Callable[[], None]) -> None:
+        self._opened, self._check = opened, check
+        self._lock = new_lock()  # several loops may look at once, and one of them may close
         self._db: Db | None = None
         self._version = self._rank = -1
 
     def has_news(self) -> bool:
         """Whether a rank was drawn since the last look, as each job does that is queued. The first look says yes."""
-        try:
-            if self._db is None:
-                self._db = self._opened()
-            [[version]] = self._db.rows("PRAGMA data_version")  # no page is read for this
-            if version == self._version:
+        with self._lock:
+            try:
+                return self._look()
+            except (apsw.Error, StoreError, NotOpen):  # busy, or worse: whoever polls is told
                 return False
-            [[rank]] = self._db.rows("SELECT value FROM holdfast_counter WHERE name = 'rank'")
-        except (apsw.Error, StoreError):  # busy, or worse: whoever polls is told
+
+    def _look(self) -> bool:
+        if self._db is None:
+            self._check()  # or it would be opened after the close, and stay
+            self._db = self._opened()
+        [[version]] = self._db.rows("PRAGMA data_version")  # no page is read for this
+        if version == self._version:
             return False
+        [[rank]] = self._db.rows("SELECT value FROM holdfast_counter WHERE name = 'rank'")
         is_new: bool = rank != self._rank
         self._version, self._rank = version, rank
         return is_new
 
     def close(self) -> None:
-        if self._db is not None:
-            self._db.close()
-            self._db, self._version, self._rank = None, -1, -1
+        with self._lock:
+            if self._db is not None:
+                self._db.close()
+                self._db, self._version, self._rank = None, -1, -1

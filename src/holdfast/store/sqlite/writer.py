@@ -87,9 +87,8 @@ class Writer(Served):
     def _late(self) -> bool:
         return monotonic() > self._cutoff
 
-    def _body(self) -> Waits[Stop]:
-        stop: Stop | None = None
-        while stop is None or self._works:
+    def _body(self) -> Waits[None]:
+        while not self._stops or self._works:
             for item in (yield Take(self._inbox, 0 if self._works or self._sessions else None)):
                 match item:
                     case Work():
@@ -97,7 +96,7 @@ class Writer(Served):
                     case Session():
                         self._sessions.append(item)
                     case Stop():
-                        stop = item
+                        self._stops.append(item)
             # In turns: neither those who share commits nor those who have their own can keep the others out.
             if self._works:
                 self._works.sort(key=lambda work: not work.urgent)
@@ -105,14 +104,12 @@ class Writer(Served):
                     [work for work in self._works[:GROUP_LIMIT] if not work.reply.given_up]
                 )
                 del self._works[:GROUP_LIMIT]
-            if self._sessions and stop is None:
+            if self._sessions and not self._stops:
                 yield from self._session(self._sessions[0])
                 del self._sessions[0]
         answer_all(
             [session.begun for session in self._sessions], NotOpen("The store was closed before this began.")
         )
-        self._db.close()
-        return stop
 
     def _unanswered(self) -> list[Reply[Any]]:
         return [*(work.reply for work in self._works), *(session.begun for session in self._sessions)]

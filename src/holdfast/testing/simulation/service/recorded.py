@@ -41,7 +41,7 @@ class RecordedTx(SqliteTx):
     """Finishes in a transaction are answered by its end: until then nobody knows."""
 
     def __init__(self, tx: SqliteTx, history: History) -> None:
-        super().__init__(tx._writer, tx.path, tx._hint)  # noqa: SLF001  it takes its place
+        super().__init__(tx._begin, tx.path, tx._hint)  # noqa: SLF001  it takes its place
         self._history = history
         self._finishes: list[tuple[Call, list[bool]]] = []
 
