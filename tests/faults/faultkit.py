@@ -32,11 +32,18 @@ on_postgres = pytest.mark.parametrize("url", ["postgres"], indirect=True)
 class Process:
     """A worker, or a supervisor and its children, as an operator sees it: a pid and a log."""
 
-    def __init__(self, command: list[str], folder: Path, environment: dict[str, str], log: Path) -> None:
+    def __init__(
+        self, command: list[str], folder: Path, environment: dict[str, str], log: Path, said: int | None
+    ) -> None:
         self._log = log
         with log.open("wb") as file:
             self._popen = subprocess.Popen(
-                command, cwd=folder, env=environment, stdout=file, stderr=file, start_new_session=True
+                command,
+                cwd=folder,
+                env=environment,
+                stdout=file,
+                stderr=file if said is None else said,
+                start_new_session=True,
             )
 
     @property
@@ -112,9 +119,13 @@ class Fleet:
         url: str | None = None,
         program: str = "program",
         before: tuple[str, ...] = (),
+        said: int | None = None,
         **environment: str,
     ) -> Process:
-        """`python -m holdfast worker program:hf`, through `url` when that is another way to the same database."""
+        """`python -m holdfast worker program:hf`, through `url` when that is another way to the same database.
+
+        What it says goes into its log, or to `said`, the descriptor of a pipe.
+        """
         command = [
             *before,
             sys.executable,
@@ -133,7 +144,7 @@ class Fleet:
         }
         env["PYTHONPATH"] = os.pathsep.join([*environment.get("PYTHONPATH", "").split(), str(HERE), SOURCE])
         log = self.folder / f"log-{len(self.processes)}"
-        process = Process([*command, *options], self.folder, env, log)
+        process = Process([*command, *options], self.folder, env, log, said)
         self.processes.append(process)
         return process
 

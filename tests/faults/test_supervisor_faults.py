@@ -8,6 +8,7 @@ import signal
 import time
 
 import psutil
+import pytest
 from faultkit import on_sqlite
 from waiting import until
 
@@ -27,6 +28,12 @@ async def wait(job: Job) -> None:
 @hf.task(name="quick")
 async def quick(job: Job) -> None:
     mark("ran", job=job.id)
+
+@hf.task(name="quits", retry=QUICK)
+def quits(job: Job, code: int) -> None:
+    mark("quits", job=job.id)
+    if job.interruptions == 0:
+        os._exit(code)
 
 @hf.task(name="stuck", timeout=0.5, retry=Backoff(attempts=1))
 def stuck(job: Job) -> None:
@@ -97,6 +104,61 @@ async def test_a_burst(fleet):
     assert [(await fleet.record(job)).state for job in more].count(State.SUCCEEDED) == 10
 
 
+@pytest.mark.parametrize("code", [0, 75])
+async def test_a_child_that_dies_with_the_code_of_one_that_leaves(fleet, code):
+    """A task ends the process as if all was well: its jobs are put back all the same, and the burst goes on."""
+    fleet.program(WORK)
+    bad = await fleet.put("quits", code=code, options={"priority": 1})
+    jobs = await fleet.put_many("quick", 5)
+    supervisor = fleet.start("-p", "1", "--burst", "-q", "default:1", lease=60)
+    assert await supervisor.ended() == 0
+    await fleet.all_become([bad, *jobs], seconds=1)
+    record = await fleet.record(bad)
+    assert (record.attempt, record.interruptions) == (2, 1)
+    assert f"died (exit code {code}, in the middle of its work)" in supervisor.log
+    assert len({each["pid"] for each in fleet.marks("quits")}) == 2
+
+
+@on_sqlite
+async def test_a_rescue_that_fails_strangely(fleet):
+    """The supervisor goes on: it has other children, and tries again."""
+    fleet.program(
+        WORK
+        + """
+from holdfast.jobs.deaths import Deaths
+_rescue, _left = Deaths.rescue_worker, [KeyError("strange"), SystemExit(3)]
+async def fails(self, worker):
+    if _left:
+        raise _left.pop()
+    return await _rescue(self, worker)
+Deaths.rescue_worker = fails
+"""
+    )
+    supervisor = fleet.start("-p", "1", lease=60)
+    job = await fleet.put("wait")
+    [began] = await fleet.marked("began")
+    os.kill(began["pid"], signal.SIGKILL)
+    fleet.open("go")
+    await fleet.becomes(job)
+    assert "its jobs could not be put back yet: KeyError('strange')" in supervisor.log
+    assert "1 of its jobs were put back" in supervisor.log
+    supervisor.signal(signal.SIGTERM)
+    assert await supervisor.ended() == 0
+
+
+@on_sqlite
+async def test_a_child_that_is_killed_while_all_leave(fleet):
+    """Whoever started the supervisor hears of it, as of a program that a signal ended."""
+    fleet.program(WORK)
+    supervisor = fleet.start("-p", "1", "--shutdown-timeout", "600", lease=60)
+    await fleet.put("wait")
+    [began] = await fleet.marked("began")
+    supervisor.signal(signal.SIGTERM)
+    await supervisor.says("no further claims")
+    os.kill(began["pid"], signal.SIGKILL)
+    assert await supervisor.ended() == 128 + signal.SIGKILL
+
+
 async def test_a_burst_with_a_suspect(fleet):
     """A job whose worker was killed is run by a burst as well."""
     fleet.program(WORK)
@@ -154,6 +216,29 @@ async def test_a_killed_supervisor(fleet):
     await until(lambda: not any(_lives(pid) for pid in children), 10)
     record = await fleet.record(job)
     assert (record.state, record.attempt, record.interruptions) == (State.QUEUED, 0, 0)
+
+
+async def test_a_supervisor_killed_under_load(fleet):
+    """Nothing is lost and nothing is done twice: what its children had not begun, or not ended, another fleet does."""
+    fleet.program(WORK)
+    first = fleet.start("-p", "2", "--shutdown-timeout", "0.5", lease=60)
+    await until(lambda: first.log.count("takes jobs") == 2, 20)
+    waits = await fleet.put_many("wait", 20)
+    quick = await fleet.put_many("quick", 1_000)
+    await fleet.marked("ran", 50)
+    children = first.children
+    first.signal(signal.SIGKILL)
+    await first.ended()
+    await until(lambda: not any(_lives(pid) for pid in children), 20)
+    records = [await fleet.record(job) for job in [*waits, *quick]]
+    assert {record.state for record in records} <= {State.QUEUED, State.SUCCEEDED}
+    assert not any(record.interruptions for record in records)
+    fleet.open("go")
+    second = fleet.start("-p", "2", "--burst", lease=60)
+    assert await second.ended() == 0
+    await fleet.all_become([*waits, *quick], seconds=1)
+    assert sorted(each["job"] for each in fleet.marks("ran")) == sorted(quick)
+    assert sorted(job for job, _ in await fleet.effects()) == sorted(waits)
 
 
 @on_sqlite

@@ -1,13 +1,16 @@
-"""How a process runs and ends: `sys.exit` in the code of others does not end it."""
+"""How processes run and end: `sys.exit` in the code of others does not end ours, and nothing is left of a child."""
 
 from __future__ import annotations
 
 import asyncio
+import signal
 import sys
 
+import psutil
 import pytest
+from waiting import until
 
-from holdfast.kernel.processes import run_to_its_end
+from holdfast.kernel.processes import run_to_its_end, talk_to_child
 
 
 async def leaves(code):
@@ -44,3 +47,27 @@ def test_what_the_program_itself_raises_ends_it():
 
     with pytest.raises(KeyError):
         run_to_its_end(fails(), pytest.fail)
+
+
+async def test_a_killed_guard_has_a_successor(tmp_path):
+    """Or what a task's own process has started would outlive us, who were to be killed next."""
+
+    def guards():
+        return [child for child in psutil.Process().children() if "killpg" in " ".join(_line(child))]
+
+    code = f"import sys, time\nsys.stdin.read()\nopen({str(tmp_path / 'on')!r}, 'w').close()\ntime.sleep(600)"
+    talking = asyncio.create_task(talk_to_child([sys.executable, "-c", code], b"go"))
+    await until((tmp_path / "on").exists)
+    [guard] = guards()
+    guard.send_signal(signal.SIGKILL)
+    await until(lambda: [each for each in guards() if each.pid != guard.pid])
+    talking.cancel()
+    await asyncio.wait([talking])
+    assert guards() == []
+
+
+def _line(process):
+    try:
+        return process.cmdline()
+    except psutil.Error:
+        return []

@@ -87,3 +87,19 @@ async def test_the_end_puts_back_what_was_there():
     on_signals(lambda _: None)()
     assert [signal.getsignal(number) for number in signals.NUMBERS] == before
     await until(lambda: "holdfast-signals" not in {thread.name for thread in threading.enumerate()})
+
+
+async def test_whoever_fails_on_a_signal_hears_the_next(moment):
+    """The thread that hears signals goes on."""
+    told = []
+
+    def fails(number):
+        told.append(number)
+        raise OSError("nobody reads what is said")
+
+    end = on_signals(lambda _: None, again=fails)
+    for count in range(3):
+        send(signal.SIGTERM)
+        time.sleep(moment)
+        await until(lambda count=count: len(told) == count)
+    end()

@@ -7,7 +7,6 @@ from collections.abc import Callable, Mapping, Sequence
 
 from holdfast.jobs.run import Run, Stop
 from holdfast.kernel.clock import monotonic, sleep, timeout
-from holdfast.kernel.errors import HoldfastError
 from holdfast.kernel.randomness import jittered
 from holdfast.kernel.spawn import spawn, start_beside
 from holdfast.kernel.telemetry import note
@@ -67,19 +66,31 @@ class Renewer:
     # --- on the renewer's own loop from here on ---
 
     async def _main(self) -> None:
-        self._bell = asyncio.Event()
-        store = self._home.twin()
-        mine = store is not self._home
+        self._bell, self._due = asyncio.Event(), monotonic() + self._lease / 3
         # Beside the renewals: a store that does not answer must not keep anyone from being stopped in time.
         watch = spawn(self._watch(), name="renewer-watch")
         try:
-            if mine:
-                await self._open(store)
-            await self._turns(store)
+            while not self._stopping:
+                try:
+                    await self._serve()
+                except Exception as error:  # noqa: BLE001  nobody looks after this thread: it must go on
+                    self._trouble = f"leases were not renewed: {error}"
+                    note("renewer.failed", error=repr(error))
+                    await self._nap(jittered(min(1.0, self._lease / 30)))
         finally:
             watch.cancel()
-            if mine:
-                await store.close()
+
+    async def _serve(self) -> None:
+        """Renew until the end, through a store of our own where there is one: another each time, should one be half open."""
+        store = self._home.twin()
+        if store is self._home:
+            await self._turns(store)
+            return
+        try:
+            await store.open()
+            await self._turns(store)
+        finally:
+            await store.close()
 
     async def _watch(self) -> None:
         while True:
@@ -89,19 +100,8 @@ class Renewer:
             except Exception as error:  # noqa: BLE001  the next look is as important
                 note("renewer.failed", error=repr(error))
 
-    async def _open(self, store: Store) -> None:
-        while not self._stopping:
-            try:
-                await store.open()
-            except HoldfastError as error:
-                note("renewer.cannot_open", error=repr(error))
-                await self._nap(jittered(1.0))
-            else:
-                return
-
     async def _turns(self, store: Store) -> None:
         """Renew at a third of the lease. What is not answered by the second third is asked again."""
-        self._due = monotonic() + self._lease / 3
         while not self._stopping:
             await self._nap(min(_LOOKS, self._lease / 12))  # not longer: someone may ask for an early look
             if monotonic() < self._due:

@@ -7,16 +7,21 @@ import ctypes
 import os
 import signal
 import sys
+import threading
 from collections.abc import Callable, Coroutine, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from holdfast.kernel.clock import timeout
+from holdfast.kernel.clock import sleep, timeout
+from holdfast.kernel.spawn import end, spawn
+from holdfast.kernel.voice import hear_out
 
 _PR_SET_PDEATHSIG = 1
 _LONGEST_LINE = 16 * 2**20  # bytes of an answer
+_LAST_WORDS = 0.1  # seconds
 _LEAVING = 5.0  # seconds between a child's answer and its end
+_NEXT_GUARD = 0.05  # seconds: or who kills each of them would keep us busy
 # The pipe tells at once, but whoever we have forked holds it too; so it also looks every second.
 _GUARD = """
 import os, select, sys
@@ -73,9 +78,9 @@ async def talk_to_child(command: Sequence[str], said: bytes) -> tuple[int, bytes
         start_new_session=True,
         limit=_LONGEST_LINE,
     )
-    guard: asyncio.subprocess.Process | None = None
+    guard = _Guard(process.pid)
     try:
-        guard = await _guard(process.pid)  # before it knows what to do, and so has started nobody
+        await guard.start()  # before it knows what to do, and so has started nobody
         line = await _ask(process, said)
         with suppress(TimeoutError):
             async with timeout(_LEAVING):
@@ -83,24 +88,50 @@ async def talk_to_child(command: Sequence[str], said: bytes) -> tuple[int, bytes
     finally:
         with suppress(ProcessLookupError, PermissionError):  # macOS: all of the group have ended
             os.killpg(process.pid, signal.SIGKILL)
-        if guard is not None:
-            with suppress(ProcessLookupError):
-                guard.kill()
-            await guard.wait()
+        await guard.end()
         await process.wait()
     assert process.returncode is not None
     return process.returncode, line
 
 
-async def _guard(group: int) -> asyncio.subprocess.Process:
-    """Start who kills this group when we are gone: a system tells a process of its parent's death at most, not a group."""
-    return await asyncio.create_subprocess_exec(
-        *(sys.executable, "-I", "-S", "-c", _GUARD, str(group), str(os.getpid())),
-        stdin=asyncio.subprocess.PIPE,  # it ends with us
-        stdout=asyncio.subprocess.DEVNULL,
-        stderr=asyncio.subprocess.DEVNULL,
-        start_new_session=True,
-    )
+class _Guard:
+    """Kills a group when we are gone: a system tells a process of its parent's death at most, not a group.
+
+    It may be killed itself, as whoever is short of memory does: then another takes its place.
+    """
+
+    def __init__(self, group: int) -> None:
+        self._group = group
+        self._process: asyncio.subprocess.Process | None = None
+        self._keeper: asyncio.Task[None] | None = None
+
+    async def start(self) -> None:
+        self._process = await self._started()
+        self._keeper = spawn(self._keep(self._process), name=f"guard:{self._group}")
+
+    async def end(self) -> None:
+        if self._keeper is not None:
+            await end(self._keeper)
+        if self._process is not None:
+            with suppress(ProcessLookupError):
+                self._process.kill()
+            await self._process.wait()
+
+    async def _keep(self, process: asyncio.subprocess.Process) -> None:
+        while True:
+            await process.wait()
+            with suppress(OSError):  # no memory, no descriptors: there may be some later
+                process = self._process = await self._started()
+            await sleep(_NEXT_GUARD)
+
+    async def _started(self) -> asyncio.subprocess.Process:
+        return await asyncio.create_subprocess_exec(
+            *(sys.executable, "-I", "-S", "-c", _GUARD, str(self._group), str(os.getpid())),
+            stdin=asyncio.subprocess.PIPE,  # it ends with us
+            stdout=asyncio.subprocess.DEVNULL,
+            stderr=asyncio.subprocess.DEVNULL,
+            start_new_session=True,
+        )
 
 
 async def _ask(process: asyncio.subprocess.Process, said: bytes) -> bytes:
@@ -160,7 +191,22 @@ def run_to_its_end(main: Coroutine[Any, Any, int], tell: Callable[[SystemExit], 
 
 
 def exit_now(code: int) -> None:
-    """End this process without any clean-up: threads that do not listen end with it."""
-    sys.stdout.flush()
-    sys.stderr.flush()
-    os._exit(code)
+    """End this process without any clean-up: threads that do not listen end with it.
+
+    What was printed is written first, unless nobody reads: a process that must end, and does not, runs jobs that are
+    another's by now.
+    """
+    try:
+        flushing = threading.Thread(target=_flush, name="holdfast-last-words", daemon=True)
+        flushing.start()
+        hear_out(_LAST_WORDS)
+        flushing.join(_LAST_WORDS)
+    finally:
+        os._exit(code)
+
+
+def _flush() -> None:
+    """It may wait for ever: for a reader, or for a lock that another thread holds while it does."""
+    for stream in (sys.stdout, sys.stderr):
+        with suppress(AttributeError, OSError, ValueError):  # none, broken, closed
+            stream.flush()

@@ -10,6 +10,8 @@ import time
 from collections.abc import Callable
 from contextlib import suppress
 
+from holdfast.kernel.telemetry import note
+
 NUMBERS = (signal.SIGTERM, signal.SIGINT)
 _ONE_MOMENT = 0.2  # seconds
 _A_TURN = 1.0  # seconds without a turn of the loop: it stands still
@@ -63,11 +65,18 @@ class _Listener:
             try:
                 heard = self._inbox.get(timeout=self._pause())
             except queue.Empty:
-                self._look()
+                self._safely(self._look)
                 continue
             if heard is None:
                 return
-            self._take(*heard)
+            self._safely(self._take, *heard)
+
+    def _safely(self, call: Callable[..., None], *args: object) -> None:
+        """Whoever is told may fail: the next signal must still be heard."""
+        try:
+            call(*args)
+        except Exception as error:  # noqa: BLE001  see above
+            note("signal.failed", error=repr(error))
 
     def _pause(self) -> float | None:
         """Until it is time to look after the loop; after the first look, from turn to turn."""

@@ -8,17 +8,18 @@ import signal
 from collections.abc import Awaitable, Callable, Sequence
 
 from holdfast.kernel.clock import monotonic, sleep, timeout
-from holdfast.kernel.errors import HoldfastError
 from holdfast.kernel.ids import new_id
 from holdfast.kernel.processes import Child, start_child
 from holdfast.kernel.randomness import jittered
 from holdfast.kernel.signals import on_signals
 from holdfast.kernel.spawn import spawn
-from holdfast.runtime.worker_process import EXIT_SHARE_DONE, say
+from holdfast.runtime.worker_process import EXIT_SECOND_SIGNAL, EXIT_SHARE_DONE, say
 
 _SHORT_LIFE = 5.0  # seconds; whoever dies sooner is started again after a growing pause
 _LONGEST_PAUSE = 30.0
 _KILL_AFTER = 12.0  # seconds beyond the grace: a store that does not answer takes some
+_TRIES = 5  # of putting back what a dead child held
+_LAST_LOOK = 5.0  # seconds to find, while we leave, that a child which left in order holds nothing
 _NOT_STARTED = 71  # as the exit code of a child that never was
 SUPERVISOR = "HOLDFAST_SUPERVISOR"  # in a child's environment: the pid of who started it
 
@@ -34,17 +35,22 @@ class Supervisor:
         self._command, self._rescue, self._count = command, rescue, count
         self._grace, self._burst = grace, burst
         self._leaving = asyncio.Event()
+        self._at_once = False
         self._children: dict[str, Child] = {}
 
     async def run(self) -> int:
-        """Until a signal, or until all children of a burst have left. Returns the worst exit code."""
+        """Until a signal, or until all children of a burst have left.
+
+        Returns the highest exit code of the last child of each place: 0 when all have left in order, 128 and more when a
+        signal ended one. Those that died and were replaced do not count. After a second signal it is that of any worker.
+        """
         forget = on_signals(self._on_signal)
         places = [spawn(self._keep_one(), name=f"supervise:{place}") for place in range(self._count)]
         try:
             codes = await asyncio.gather(*places)
         finally:
             forget()
-        return max(codes, default=0)
+        return EXIT_SECOND_SIGNAL if self._at_once else max(codes, default=0)
 
     async def _keep_one(self) -> int:
         """One place: a child, and after its death the next."""
@@ -52,11 +58,9 @@ class Supervisor:
         while True:
             name, began = f"worker-{new_id()}", monotonic()
             code = await self._live(name)
-            died = code not in (0, EXIT_SHARE_DONE)
-            if died:
-                await self._bury(name, code)
-            if self._leaving.is_set() or (self._burst and code == 0):  # nothing is left to do
-                return max(code, 0) if died else 0
+            died = await self._bury(name, code)
+            if self._leaving.is_set() or (self._burst and code == 0 and not died):  # nothing is left to do
+                return _exit_code(code) if died else 0
             short = died and monotonic() - began < _SHORT_LIFE
             pause = min(_LONGEST_PAUSE, max(0.2, pause * 2)) if short else 0.0
             await self._pause(jittered(pause))
@@ -66,8 +70,8 @@ class Supervisor:
     async def _live(self, name: str) -> int:
         try:
             child = await start_child(self._command(name), {SUPERVISOR: str(os.getpid())})
-        except OSError as error:  # no memory, no descriptors: there may be some later
-            say(f"no process could be started: {error}")
+        except Exception as error:  # noqa: BLE001  no memory, no descriptors: there may be some later
+            say(f"no process could be started: {error!r}")
             return _NOT_STARTED
         self._children[name] = child
         reaper = spawn(self._end_in_time(child), name=f"reap:{child.pid}")
@@ -82,22 +86,45 @@ class Supervisor:
         await self._leaving.wait()
         child.signal(signal.SIGTERM)
         await sleep(self._grace + _KILL_AFTER)
-        say(f"process {child.pid} did not leave in {self._grace:g} s and is ended")
         child.signal(signal.SIGKILL)
+        say(f"process {child.pid} did not leave in {self._grace:g} s and is ended")
 
-    async def _bury(self, name: str, code: int) -> None:
-        """The process is dead and reaped: nobody works under its claims any more."""
-        say(f"worker {name} died ({_how(code)})")
-        for _ in range(5):
+    async def _bury(self, name: str, code: int) -> bool:
+        """The process is dead and reaped: nobody works under its claims any more. Returns whether it died.
+
+        Its exit code alone does not tell: a task may end the process with any, also with those of a worker that leaves.
+        But who leaves holds nothing.
+        """
+        seems_well = code in (0, EXIT_SHARE_DONE)
+        if not seems_well:
+            say(f"worker {name} died ({_how(code)})")
+        hurried = seems_well and self._leaving.is_set()
+        rescued = await (self._put_back_in_time(name) if hurried else self._put_back(name))
+        if rescued and seems_well:
+            say(f"worker {name} died ({_how(code)}, in the middle of its work)")
+        return bool(rescued) or not seems_well
+
+    async def _put_back_in_time(self, name: str) -> Sequence[object]:
+        """A store that does not answer must not keep us for a child that left in order, as far as we know."""
+        try:
+            async with timeout(_LAST_LOOK):
+                return await self._put_back(name)
+        except TimeoutError:
+            return ()
+
+    async def _put_back(self, name: str) -> Sequence[object]:
+        """What it held. When that fails too often, it comes back when its leases end."""
+        for _ in range(_TRIES):
             try:
                 rescued = await self._rescue(name)
-            except HoldfastError as error:
-                say(f"its jobs could not be put back yet: {error}")
+            except (Exception, SystemExit) as error:  # noqa: BLE001  handlers of the program run there; others need us
+                say(f"its jobs could not be put back yet: {error!r}")
                 await sleep(jittered(1.0))
             else:
                 if rescued:
                     say(f"{len(rescued)} of its jobs were put back")
-                return
+                return rescued
+        return ()
 
     async def _pause(self, seconds: float) -> None:
         try:
@@ -108,12 +135,20 @@ class Supervisor:
 
     def _on_signal(self, number: signal.Signals) -> None:
         if self._leaving.is_set():
-            say(f"{number.name} again: ending all processes at once")
+            self._at_once = True
             for child in self._children.values():
                 child.signal(signal.SIGKILL)
+            say(f"{number.name} again: all processes are ended at once")
             return
-        say(f"{number.name}: {len(self._children)} processes are asked to leave")
         self._leaving.set()
+        say(f"{number.name}: {len(self._children)} processes are asked to leave")
+
+
+def _exit_code(code: int) -> int:
+    """Of a child that died, as that of a program. A false sign of success is none."""
+    if code < 0:
+        return 128 - code
+    return 1 if code in (0, EXIT_SHARE_DONE) else code
 
 
 def _how(code: int) -> str:

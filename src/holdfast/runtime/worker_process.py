@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import gc
 import signal
-import sys
 from collections.abc import Mapping
 from functools import partial
 from typing import Any
@@ -13,6 +12,7 @@ from typing import Any
 import msgspec
 
 from holdfast.jobs.service import GRACE, LEASE, WorkerService
+from holdfast.kernel import voice
 from holdfast.kernel.processes import exit_now
 from holdfast.kernel.signals import on_signals
 from holdfast.kernel.telemetry import subscribe
@@ -79,8 +79,8 @@ class _Leaving:
 
 
 def _leave(number: signal.Signals, leaving: _Leaving) -> None:
-    say(f"{number.name}: no further claims; running jobs may end. Once more leaves at once.")
     leaving.set()
+    say(f"{number.name}: no further claims; running jobs may end. Once more leaves at once.")
 
 
 def _leave_at_once(number: signal.Signals) -> None:
@@ -147,4 +147,5 @@ def _short(value: Any) -> str:
 
 
 def say(text: str) -> None:
-    print(f"holdfast: {text}", file=sys.stderr, flush=True)  # noqa: T201
+    """It cannot fail, so that nothing that must be done depends on who reads it."""
+    voice.say(f"holdfast: {text}")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Sequence
+from typing import TextIO
 
 from holdfast.kernel.errors import HoldfastError, UsageError
 from holdfast.runtime.cli import dead, demo, doctor, health, jobs, locks, migrate, queues, schedules, worker
@@ -18,9 +19,10 @@ GROUPS = (worker, jobs, dead, queues, schedules, locks, migrate, health, doctor,
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run one command; returns the exit code."""
     _print_anything()
+    code = 0
     try:
         options = parser().parse_args(arguments)
-        code: int = options.run(options)
+        code = options.run(options)
         sys.stdout.flush()
     except SystemExit as exit_:  # argparse has said why
         return exit_.code if isinstance(exit_.code, int) else 2
@@ -31,8 +33,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except KeyboardInterrupt:
         return _failed("stopped.", 130)
     except BrokenPipeError:  # whoever read has enough, such as `head`
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return 0
+        _drop_the_rest(sys.stdout)
     return code
 
 
@@ -45,8 +46,16 @@ def parser() -> Parser:
 
 
 def _failed(why: object, code: int) -> int:
-    print(f"holdfast: {why}", file=sys.stderr)
+    try:
+        print(f"holdfast: {why}", file=sys.stderr)
+    except OSError:  # nobody reads it; the exit code still tells
+        _drop_the_rest(sys.stderr)
     return code
+
+
+def _drop_the_rest(stream: TextIO) -> None:
+    """Or Python would try to write it once more at its end, and leave with an exit code of its own."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
 
 
 def _print_anything() -> None:

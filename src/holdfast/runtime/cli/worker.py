@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import asyncio
 import os
 import sys
 from typing import Any
@@ -13,6 +12,7 @@ from holdfast.jobs.service import GRACE, LEASE, check_tables
 from holdfast.kernel.errors import UsageError
 from holdfast.kernel.names import check_int
 from holdfast.kernel.processes import die_with_parent, run_to_its_end
+from holdfast.kernel.voice import hear_out
 from holdfast.runtime.app import Holdfast
 from holdfast.runtime.cli.parser import count
 from holdfast.runtime.loading import load_app
@@ -70,11 +70,12 @@ def run(options: argparse.Namespace) -> int:
         supervised=supervisor is not None,
     )
     hf = load_app(options.app)
-    if (
-        supervisor is not None or options.processes is None
-    ):  # a child inherits the number, and must not start as many again
-        return run_to_its_end(run_worker(hf, chosen), tell_exit)
-    return asyncio.run(_supervise(hf, options, chosen))
+    is_child = supervisor is not None  # it inherits the number, and must not start as many again
+    alone = is_child or options.processes is None
+    try:
+        return run_to_its_end(run_worker(hf, chosen) if alone else _supervise(hf, options, chosen), tell_exit)
+    finally:
+        hear_out()
 
 
 async def _supervise(hf: Holdfast, options: argparse.Namespace, chosen: WorkerOptions) -> int:
