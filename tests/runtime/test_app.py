@@ -5,6 +5,7 @@ import json
 import threading
 
 import pytest
+from running import in_child
 from waiting import until
 
 from holdfast import Holdfast
@@ -150,6 +151,27 @@ async def test_threads_that_enqueue_while_it_is_left_and_entered(url):
     assert stored <= found
     assert not refused & found
     assert not any(thread.name == "holdfast-blocking" for thread in threading.enumerate())
+
+
+@pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")
+async def test_a_forked_child_leaves_at_once_and_takes_nothing_from_its_parent(url):
+    hf = Holdfast(url)
+
+    @hf.task
+    async def greet() -> str:
+        return "hello"
+
+    async def leave():
+        async with asyncio.timeout(10):
+            await service.stop()
+            await hf.__aexit__(None, None, None)
+            async with hf:
+                return (await greet.enqueue()).created
+
+    async with hf, hf.worker() as service:
+        await (await greet.enqueue()).result(10)
+        assert in_child(leave) == "True"
+        assert await (await greet.enqueue()).result(10) == "hello"
 
 
 async def test_one_worker_that_cannot_be_stopped_leaves_the_others_no_reason_to_go_on(tmp_path):

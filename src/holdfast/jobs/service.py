@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 from collections.abc import Callable, Mapping
 from contextlib import AsyncExitStack
 from types import TracebackType
@@ -67,18 +68,19 @@ class WorkerService:
         self._turn = asyncio.Lock()  # who stops waits for who starts
         self._stopping: asyncio.Task[None] | None = None
         self._has_begun = self.is_running = False
+        self._process = 0
         self.worker: Worker | None = None
 
     @property
     def is_active(self) -> bool:
         """From its start until its end; it may be starting or stopping."""
-        return self._has_begun and not (self._stopping is not None and self._stopping.done())
+        return self._is_ours() and not (self._stopping is not None and self._stopping.done())
 
     async def start(self) -> None:
         """Raises SchemaError when the tables do not fit: no waiting would help."""
         if self._has_begun:
             raise UsageError(f"The worker {self.name} was started already. Make another with hf.worker(…).")
-        self._has_begun = True
+        self._has_begun, self._process = True, os.getpid()
         try:
             async with self._turn, AsyncExitStack() as stack:
                 await check_tables(self._store)
@@ -141,14 +143,19 @@ class WorkerService:
         """
         if grace is not None:
             self._grace = grace
-        if self._has_begun and self._stopping is None:
+        if not self._is_ours():
+            return
+        if self._stopping is None:
             if self.worker is not None:
                 self.worker.drain()  # at once, whenever the task below has its turn
             self._stopping = spawn(self._stop(), name="worker-stop")
         elif grace is not None and self.worker is not None:
             self.worker.hurry(grace)
-        if self._stopping is not None:
-            await asyncio.shield(self._stopping)
+        await asyncio.shield(self._stopping)
+
+    def _is_ours(self) -> bool:
+        """A forked child has neither its threads nor its loop: there is nothing to stop, and nobody who would answer."""
+        return self._has_begun and self._process == os.getpid()
 
     async def _stop(self) -> None:
         async with self._turn:

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import asyncio
-import os
 import threading
 
 import pytest
 from kit import end, job, put, put_many, take, the
+from running import in_child
 
 from holdfast.kernel.errors import TransactionEnded, UsageError
 from holdfast.kernel.outcomes import Done
@@ -96,25 +96,6 @@ async def test_the_callers_own_error_comes_before_an_end_by_hand(single):
         await tx.execute("ROLLBACK TO a")
         await single.jobs.enqueue([job()], tx=tx)
     assert len(await single.jobs.find()) == 1
-
-
-def in_child(action):
-    """What a forked child says: its event loop is a new one, everything else is inherited."""
-    reading, writing = os.pipe()
-    if (child := os.fork()) == 0:
-        try:
-            asyncio._set_running_loop(None)
-            try:
-                said = asyncio.run(action())
-            except BaseException as error:
-                said = f"{type(error).__name__}: {error}"
-            os.write(writing, str(said).encode())
-        finally:
-            os._exit(0)
-    os.close(writing)
-    os.waitpid(child, 0)
-    with os.fdopen(reading) as answer:
-        return answer.read()
 
 
 @pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")
