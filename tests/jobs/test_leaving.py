@@ -5,11 +5,14 @@ from __future__ import annotations
 import asyncio
 import threading
 from collections.abc import AsyncIterator
+from types import SimpleNamespace
 
 import pytest
 from waiting import until
 
 from holdfast import Backoff
+from holdfast.jobs import worker
+from holdfast.jobs.worker import Worker
 from holdfast.kernel.errors import JobDead, StoreUnavailable, UsageError
 from holdfast.kernel.telemetry import subscribe
 from holdfast.store.states import State
@@ -273,6 +276,94 @@ async def test_what_could_not_be_started_may_be_started_again(hf):
     async with service:
         assert service.is_running
     assert not service.is_running
+
+
+@pytest.fixture
+def busy(hf, monkeypatch):
+    """Another's open transaction is in the way of what has ended, so many times; `finish` fails as often as `fails`."""
+    write, finish, state = hf.store.claims.finish_and_claim, hf.store.claims.finish, SimpleNamespace()
+    state.times, state.fails, state.free = 0, 0, asyncio.Event()
+    state.free.set()
+
+    async def both(finishes, wants, **options):
+        if finishes and state.times > 0:
+            state.times -= 1
+            return [None] * len(finishes), []
+        return await write(finishes, wants, **options)
+
+    async def alone(finishes, **options):
+        if state.fails > 0:
+            state.fails -= 1
+            raise RuntimeError("whatever it is")
+        await state.free.wait()
+        return await finish(finishes, **options)
+
+    monkeypatch.setattr(hf.store.claims, "finish_and_claim", both)
+    monkeypatch.setattr(hf.store.claims, "finish", alone)
+    return state
+
+
+async def test_a_busy_key_does_not_mean_that_nothing_is_left(hf, greet, busy):
+    busy.times, idle = 5, asyncio.Event()
+    handles = await greet.enqueue_many([{"name": "ada"}] * 30)
+    service = hf.worker({"default": 2}, poll=60)
+    await service.start()
+    service.worker.on_idle = idle.set
+    async with asyncio.timeout(30):
+        await idle.wait()
+    assert {await handle.status() for handle in handles} == {State.SUCCEEDED}
+    await service.stop()
+
+
+async def test_what_has_ended_is_written_before_a_worker_has_left(hf, greet, busy):
+    busy.times, busy.fails = 1, 2
+    handle = await greet.enqueue("ada")
+    service = hf.worker(grace=0)
+    await service.start()
+    await until(lambda: service.worker._apart)
+    await service.stop()
+    assert await handle.status() is State.SUCCEEDED
+
+
+async def test_what_has_ended_is_not_put_back_at_the_very_end(hf, greet, busy, monkeypatch):
+    monkeypatch.setattr(worker, "_STOP_GRACE", 0.2)
+    busy.times = 1
+    busy.free.clear()
+    handle = await greet.enqueue("ada")
+    service = hf.worker(grace=0)
+    await service.start()
+    await until(lambda: service.worker._apart)
+    await service.stop()
+    assert await handle.status() is State.RUNNING
+    busy.free.set()
+    assert await service.let_go()
+    assert await handle.status() is State.SUCCEEDED
+
+
+async def test_a_shorter_grace_counts_also_while_claims_are_put_back(hf, monkeypatch):
+    started, go, put_back = asyncio.Event(), asyncio.Event(), Worker._put_back
+
+    async def slowly(self, claims):
+        await go.wait()
+        await put_back(self, claims)
+
+    @hf.task
+    async def long() -> None:
+        started.set()
+        await asyncio.sleep(3600)
+
+    service = hf.worker(grace=3600)
+    await service.start()
+    await long.enqueue()
+    await started.wait()
+    monkeypatch.setattr(Worker, "_put_back", slowly)
+    leaving = asyncio.create_task(service.stop())
+    await until(lambda: service.worker._draining)
+    hurried = asyncio.create_task(service.stop(grace=0))
+    await asyncio.sleep(0)
+    go.set()
+    async with asyncio.timeout(10):
+        await asyncio.gather(leaving, hurried)
 
 
 async def test_a_shorter_grace_counts_also_when_it_is_leaving_already(hf):

@@ -100,6 +100,31 @@ async def test_a_cancelled_exit_does_not_close_the_store_under_its_jobs(url):
         assert await handle.status() is State.SUCCEEDED
 
 
+def test_an_exit_that_was_cut_off_with_its_loop_is_over(tmp_path):
+    hf, started = Holdfast(f"sqlite:///{tmp_path / 'x.db'}"), []
+
+    @hf.task
+    async def long() -> None:
+        started.append(True)
+        await asyncio.sleep(3600)
+
+    async def give_up():
+        await hf.__aenter__()
+        await hf.worker(grace=3600).start()
+        await long.enqueue()
+        await until(lambda: started)
+        leaving = asyncio.create_task(hf.__aexit__(None, None, None))
+        await until(lambda: hf._leaving is not None)
+        leaving.cancel()
+
+    async def again():
+        async with asyncio.timeout(10), hf:
+            return await hf.jobs.get(new_id())
+
+    asyncio.run(give_up())
+    assert asyncio.run(again()) is None
+
+
 async def test_of_two_who_enter_at_once_the_second_takes_nothing_from_the_first(url):
     hf = Holdfast(url)
 

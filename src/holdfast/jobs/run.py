@@ -9,7 +9,7 @@ from typing import Any
 from holdfast.jobs.job import Job
 from holdfast.jobs.task import Task
 from holdfast.kernel.threads import ThreadCall
-from holdfast.store.records import Claim, Lease
+from holdfast.store.records import Claim, Finish, Lease
 
 
 class Stop(Enum):
@@ -26,7 +26,7 @@ class Run:
     """A claim, its task when this program knows it, and what is going on with it."""
 
     __slots__ = (
-        "began", "claim", "job", "limit_until", "lock", "lock_until", "over", "reason", "stop", "task", "thread", "timer", "until", "work",
+        "began", "claim", "finish", "job", "limit_until", "lock", "lock_until", "over", "reason", "stop", "task", "thread", "timer", "until", "work",
     )  # fmt: skip
 
     def __init__(self, claim: Claim, task: Task[Any, Any] | None, until: float) -> None:
@@ -44,6 +44,7 @@ class Run:
         self.thread: ThreadCall | None = None
         self.stop: Stop | None = None
         self.reason = ""  # of a cancellation
+        self.finish: Finish | None = None  # how it ended, until that is written
         self.over = False  # its body has ended, and only the token decides what becomes of it
 
     @property

@@ -69,6 +69,7 @@ class Worker:
         self._clearing_pause = 2 * _CLEARING  # seconds until the next time; more after each that was in vain
         self._tasks: list[asyncio.Task[None]] = []
         self._apart: set[asyncio.Task[None]] = set()  # finishes that wait for another's transaction
+        self._hurried = float("inf")  # on the monotonic clock: until then what runs may end, while it leaves
         self._grace: asyncio.Timeout | None = None  # for what runs, while it leaves
         self.finished = 0  # runs that ended here
         self._allowance: int | None = None  # runs that this worker still takes
@@ -90,8 +91,8 @@ class Worker:
         self.drain()
         await self._put_back(self._let_go_of_unrun())
         self._bell.set()
-        if grace > 0:
-            self._grace = timeout(grace)
+        if (left := min(grace, self._hurried - monotonic())) > 0:
+            self._grace = timeout(left)
             await self._left(self._grace)
             self._grace = None
         for run in list(self.runs.values()):
@@ -104,8 +105,12 @@ class Worker:
 
     async def let_go(self) -> bool:
         """Put back what still runs after `stop`; whether there was any. The process must end now."""
-        held = [run.claim for run in self.runs.values()]
-        await self._put_back(held)
+        held = list(self.runs.values())
+        ended = [run.finish for run in held if run.finish is not None]
+        if ended:  # what has ended is not run again if that can still be written, each by itself
+            writes = asyncio.gather(*(self._claims.finish([item]) for item in ended), return_exceptions=True)
+            await self._at_the_end("finishes", len(ended), writes)
+        await self._put_back([run.claim for run in held if run.finish is None])
         return bool(held)
 
     def _let_go_of_unrun(self) -> list[Claim]:
@@ -123,6 +128,7 @@ class Worker:
 
     def hurry(self, grace: float) -> None:
         """It is leaving, and what runs has less time to end than was said."""
+        self._hurried = min(self._hurried, monotonic() + grace)
         if self._grace is not None:
             shorten(self._grace, grace)
 
@@ -130,12 +136,17 @@ class Worker:
         tasks, self._tasks = self._tasks, []
         for task in tasks:
             await end(task)
-        if self._finishes:
-            await self._at_the_end("finishes", len(self._finishes), self._write(None))
-        if self._apart:
-            await self._at_the_end("finishes", len(self._apart), over(*self._apart))
+        if self._finishes or self._apart:
+            number = len(self._finishes) + len(self._apart)
+            await self._at_the_end("finishes", number, self._write_all())
             for task in list(self._apart):
                 await end(task)
+
+    async def _write_all(self) -> None:
+        while self._finishes or self._apart:
+            if self._finishes:
+                await self._write(None)
+            await over(*self._apart)  # those that failed are among the others now
 
     async def _put_back(self, claims: list[Claim]) -> None:
         """A few tries: what is not put back waits for the end of its lease, and is charged an interruption."""
@@ -250,7 +261,7 @@ class Worker:
                 self._end(item, ok)
         if wants is not None:
             taken = Counter(claim.queue for claim in claims)
-            if all(taken[queue] < number for queue, number in wants.items()) and not _bring_more(claims):
+            if None not in accepted and _are_all(taken, wants) and not _bring_more(claims):
                 self._looked = hints  # there is no more, unless someone has hinted meanwhile
             await self._accept(claims, began)
 
@@ -263,9 +274,9 @@ class Worker:
         """What waits for another's transaction, so that nothing else here does."""
         try:
             [ok] = await self._claims.finish([item])
-        except HoldfastError as error:
+        except Exception as error:  # noqa: BLE001  what has ended must be written, whatever stands in the way
             note("worker.trouble", worker=self.name, error=repr(error))
-            await sleep(jittered(0.5))
+            await sleep(jittered(0.1 if self._draining else 0.5))
             self._finishes.append(item)
         else:
             self._end(item, ok)
@@ -307,7 +318,8 @@ class Worker:
         elif isinstance(ending, _RETURNED):
             spawn(self._return(run, ending), name="worker-return")
         else:
-            self._finishes.append(Finish(run.claim, ending))
+            run.finish = Finish(run.claim, ending)
+            self._finishes.append(run.finish)
         self._bell.set()
 
     async def _return(self, run: Run, ending: Released | Unknown) -> None:
@@ -418,6 +430,11 @@ class Worker:
 
     def trouble(self) -> str | None:
         return self._trouble
+
+
+def _are_all(taken: Counter[str], wants: Mapping[str, int]) -> bool:
+    """Whether each queue has given less than was wanted of it."""
+    return all(taken[queue] < number for queue, number in wants.items())
 
 
 def _bring_more(claims: list[Claim]) -> bool:

@@ -8,6 +8,8 @@ import queue
 import select
 import sys
 import threading
+from contextlib import suppress
+from typing import TextIO
 
 _MOST = 1_000  # lines that wait for a reader; what comes then is lost, and counted
 _A_WHILE = 0.5  # seconds
@@ -17,16 +19,17 @@ _voice: _Voice | None = None
 
 def say(text: str) -> None:
     """Write a line. It never raises and never waits: a pipe that nobody empties would hold up the event loop."""
-    stream = sys.stderr
+    with suppress(Exception):  # there is no stderr, it is closed, or no thread can be had
+        _say(sys.stderr, text)
+
+
+def _say(stream: TextIO, text: str) -> None:
     try:
         fd = stream.fileno()
-        line = text.encode(stream.encoding or "utf-8", "backslashreplace") + b"\n"
     except io.UnsupportedOperation:  # something in memory
         stream.write(f"{text}\n")
-    except (AttributeError, OSError, ValueError):  # there is no stderr, or it is closed
-        return
     else:
-        _of_this_process().put(fd, line)
+        _of_this_process().put(fd, text.encode(stream.encoding or "utf-8", "backslashreplace") + b"\n")
 
 
 def hear_out(seconds: float = _A_WHILE) -> None:
@@ -79,6 +82,8 @@ def _write(fd: int, line: bytes) -> None:
         try:
             line = line[os.write(fd, line) :]
         except BlockingIOError:  # someone else has made it so, for all who share it
-            select.select([], [fd], [], _A_WHILE)
+            wait = select.poll()
+            wait.register(fd, select.POLLOUT)
+            wait.poll(1000 * _A_WHILE)
         except OSError:  # whoever read it is gone
             return

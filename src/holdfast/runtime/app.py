@@ -75,8 +75,7 @@ class Holdfast:
         self.blocking = Blocking(self._portal)
 
     async def __aenter__(self) -> Self:
-        if self._leaving is not None:
-            await over(self._leaving)
+        await self._end_of_leaving()
         if self._entered:
             raise UsageError("This Holdfast is open already. Enter it once; tasks and requests share it.")
         self._entered = True
@@ -87,6 +86,18 @@ class Holdfast:
             self._entered, self._portal.home = False, None
             raise
         return self
+
+    async def _end_of_leaving(self) -> None:
+        """An exit may still be under way, when whoever waited for it was cancelled."""
+        if self._leaving is None:
+            return
+        loop = self._leaving.get_loop()
+        if loop is asyncio.get_running_loop():
+            await over(self._leaving)
+        elif loop.is_closed():  # with the exit in the middle of it
+            self._entered, self._portal.home, self._leaving = False, None, None
+        else:
+            raise UsageError("This Holdfast is being left on another event loop. Wait for that first.")
 
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from holdfast.store.once import answers, pair_of
 from holdfast.store.postgres import finishes as f
 from holdfast.store.postgres.low_water import LowWater, Marks, from_the_top
-from holdfast.store.postgres.rows import CLAIM, held_by, same_id, to_claims
+from holdfast.store.postgres.rows import CLAIM, SOON, held_by, same_id, to_claims
 from holdfast.store.records import Claim, Finish, Renewal
 from holdfast.store.statements import Procedure, Statement
 
@@ -79,7 +79,7 @@ _CLAIM = {marked: f"WITH {_parts(marked)} SELECT * FROM taken" for marked in (Fa
 _CLAIM_SUSPECT = f"WITH {_FENCE}, {_WANTED}, {_SUSPECT}, {_taken('true')}, {_FILLED} SELECT * FROM taken"
 _FINISH_AND_CLAIM = {
     marked: f"""
-WITH {f.done(7, 8, 9)}, {_parts(marked)}
+WITH {f.done(7, 8, 9, only=SOON)}, {_parts(marked)}
 SELECT * FROM taken UNION ALL SELECT id::text, token, {_NO_CLAIM} FROM lost"""
     for marked in (False, True)
 }

@@ -82,14 +82,14 @@ class Claims(Subject):
     ) -> tuple[Sequence[bool | None], list[Claim]]:
         if not finishes:
             return [], await self.claim(wants, lease=lease, worker=worker)
-        if not any(wants.values()) and f.is_plain(finishes):
-            return await self._finish_plain(finishes), []
         await self._look_for_dead()
         make = partial(c.finish_and_claim, finishes, wants, lease=lease, worker=worker, water=self._water)
         write = self._database.write
         if not f.is_plain(finishes):
             write = partial(self._database.atomic, begin=IMPATIENT)
         try:
+            if not any(wants.values()) and f.is_plain(finishes):
+                return await self._plain.get().add(finishes), []
             with self._water.timed(wants):
                 accepted, claims = await write(make, urgent=True)
         except Blocked:  # by someone who has a row of the batch

@@ -26,6 +26,7 @@ class Pool:
         self._open = False
         self._process = 0
         self._loop: asyncio.AbstractEventLoop | None = None
+        self._time = 0  # which time this is: what was begun in an earlier one does not come into this
         self._used = 0
         self._idle: list[Any] = []
         self._lent: set[Any] = set()
@@ -85,6 +86,7 @@ class Pool:
             self.keep_inherited(self._idle, self._lent, self._waiting)
         self._idle, self._lent, self._waiting = [], set(), {True: deque(), False: deque()}
         self._open, self._process, self._used = False, 0, 0
+        self._time += 1
 
     async def stop(self) -> None:
         """Close what is idle; what is in use is closed when it comes back."""
@@ -113,12 +115,16 @@ class Pool:
 
     async def acquire(self, *, urgent: bool = False) -> Any:
         self.check()
+        time = self._time
         await self._enter(urgent=urgent)
         try:
             connection = self._idle_one() or await self._connect()
         except BaseException:
-            self._leave()
+            self._leave(time)
             raise
+        if time != self._time:
+            _end(connection)
+            raise _closed()
         self._lent.add(connection)
         return connection
 
@@ -140,28 +146,28 @@ class Pool:
         elif not connection.is_closed():
             self._idle.append(connection)
         self._lent.discard(connection)
-        self._leave()
+        self._leave(self._time)
 
     async def _enter(self, *, urgent: bool) -> None:
         if self._used < self._room(urgent=urgent) and not self._waiting[urgent]:
             self._used += 1
             return
-        waiter: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        time, waiter = self._time, asyncio.get_running_loop().create_future()
         self._waiting[urgent].append(waiter)
         try:
             async with timeout(self._wait):
                 await waiter
         except BaseException as error:
-            self._give_up(waiter, urgent=urgent)
+            self._give_up(waiter, time, urgent=urgent)
             if isinstance(error, TimeoutError):
                 raise self._exhausted() from None
             raise
 
-    def _give_up(self, waiter: asyncio.Future[None], *, urgent: bool) -> None:
+    def _give_up(self, waiter: asyncio.Future[None], time: int, *, urgent: bool) -> None:
         if waiter in self._waiting[urgent]:
             self._waiting[urgent].remove(waiter)
         elif not waiter.cancelled() and waiter.exception() is None:
-            self._leave()  # we were let in just as we stopped waiting: the next one goes instead
+            self._leave(time)  # we were let in just as we stopped waiting: the next one goes instead
 
     def _exhausted(self) -> StoreUnavailable:
         return StoreUnavailable(
@@ -177,10 +183,10 @@ class Pool:
     def _room(self, *, urgent: bool) -> int:
         return self._size if urgent or self._size == 1 else self._size - 1
 
-    def _leave(self) -> None:
+    def _leave(self, time: int) -> None:
         """Give the place to who waits for it, those in a hurry first."""
-        if self._used == 0:
-            return  # it was of an earlier time
+        if time != self._time:
+            return
         self._used -= 1
         for urgent in (True, False):
             waiters = self._waiting[urgent]
