@@ -255,6 +255,21 @@ async def test_a_database_that_accepts_no_writes(postgres_url, store):
         await admin.close()
 
 
+async def test_a_transaction_leaves_a_server_that_accepts_no_writes(postgres_url, store):
+    """The connection may lead to a server that is no longer the first: whoever comes next must not get it again."""
+    narrow = PostgresStore(f"{postgres_url}?pool_size=2")
+    await narrow.open()
+    pids = []
+    for _ in range(2):
+        with pytest.raises(asyncpg.ReadOnlySQLTransactionError):
+            async with narrow.transaction() as tx:
+                pids += await tx.fetch("SELECT pg_backend_pid()")
+                await tx.execute("SET TRANSACTION READ ONLY")
+                await tx.execute("CREATE TABLE never (n int)")
+    await narrow.close()
+    assert pids[0] != pids[1]
+
+
 async def test_an_exhausted_pool_says_so_and_loses_no_lease(postgres_url):
     store = PostgresStore(f"{postgres_url}?pool_size=3&pool_wait=0.2")
     await store.open()

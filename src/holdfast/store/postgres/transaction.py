@@ -13,7 +13,7 @@ from holdfast.kernel.crashpoints import crashpoint
 from holdfast.kernel.errors import TransactionEnded, UsageError
 from holdfast.store.checks import check_sql
 from holdfast.store.postgres.connection import FREE_PLANNING, Database, commit, drive
-from holdfast.store.postgres.failures import FAILURES, is_lost, is_unsent, translate
+from holdfast.store.postgres.failures import FAILURES, is_fenced, is_lost, is_unsent, translate
 from holdfast.store.statements import ONE_AT_A_TIME, Procedure, may_be_several, refuse_chain
 
 T = TypeVar("T")
@@ -42,6 +42,7 @@ class PostgresTx:
         self.news: set[str] = set()  # queues in which it has stored jobs
         self._connection: Any = None
         self._used = False  # by statements of the caller's own
+        self._fenced = False  # it leads to a server that takes no writes: the next one shall look for another
         self._ended: str | None = "has not begun: use it as `async with store.transaction() as tx`"
 
     async def __aenter__(self) -> Self:
@@ -70,7 +71,7 @@ class PostgresTx:
                 broken = not await self._clean()
             else:
                 await self._connection.execute("ROLLBACK")
-                broken = not await self._clean()
+                broken = self._fenced or not await self._clean()
         except FAILURES as failure:
             if kind is None:
                 raise self._failed(failure) if is_unsent(failure) else translate(failure) from failure
@@ -117,9 +118,8 @@ class PostgresTx:
         try:
             return await drive(self._connection, procedure)
         except FAILURES as error:
-            if is_lost(error) or is_unsent(error):
-                raise self._failed(error) from error
-            raise translate(error) from error
+            failed = self._failed(error)
+            raise (failed if is_lost(error) or is_unsent(error) else translate(error)) from error
 
     def _check(self) -> None:
         if self._ended is not None:
@@ -154,6 +154,7 @@ class PostgresTx:
 
     def _failed(self, error: BaseException) -> BaseException:
         """An error of the caller's own SQL is the driver's; a broken connection is the end of the transaction."""
+        self._fenced = self._fenced or is_fenced(error)
         misused = (
             is_unsent(error)
             and isinstance(error, asyncpg.InterfaceError)
