@@ -7,7 +7,7 @@ import asyncio
 import pytest
 from waiting import heard, until
 
-from holdfast import Backoff, Job
+from holdfast import Backoff, Holdfast, Job
 from holdfast.jobs.deaths import Deaths
 from holdfast.kernel.errors import StoreUnavailable, TooManyWaiting, TransactionEnded, UsageError
 from holdfast.store.ports import Tx
@@ -152,3 +152,22 @@ async def test_a_handlers_own_endless_trouble_holds_nobody_up(hf, told):
             await deaths.rescue_worker(worker)
     await deaths.rescue_worker(worker)
     assert (await dying.status(), await bystander.status(), await told()) == (State.DEAD, State.QUEUED, [])
+
+
+async def test_handlers_of_a_killed_job_need_no_second_connection(postgres_url):
+    """The job is read inside the transaction that puts it to death: tasks may hold all other connections."""
+    heard_of = []
+    async with Holdfast(f"{postgres_url}?pool_size=1&pool_wait=0.2") as hf:
+
+        @hf.task
+        async def crash() -> None: ...
+
+        @hf.on_dead(crash)
+        async def tell(job: Job, tx: Tx) -> None:
+            heard_of.append(job.id)
+
+        handle = await crash.enqueue()
+        async for worker in killed_three_times(hf, handle):
+            await Deaths(hf.store, hf.registry, hf.portal).rescue_worker(worker)
+        assert await handle.status() is State.DEAD
+    assert heard_of == [handle.id]

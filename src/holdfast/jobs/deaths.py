@@ -103,7 +103,7 @@ class Deaths:
 
     async def _tell(self, dead: Rescue, tx: Tx) -> None:
         for handler in self._registry.on_dead(dead.task):
-            record = await self._store.jobs.get(dead.job_id)
+            record = await self._store.jobs.get(dead.job_id, tx=tx)
             if record is not None:
                 await handler(Job(as_claim(record), self._store, self._run_sync), tx)
 

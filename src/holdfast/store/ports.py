@@ -41,7 +41,9 @@ class Jobs(Protocol):
     ) -> list[Enqueued]:
         """Store the jobs, all or none. `again` repeats a call whose outcome was unknown: same ids, stored once."""
 
-    async def get(self, job_id: str) -> JobRecord | None: ...
+    async def get(self, job_id: str, *, tx: object | None = None) -> JobRecord | None:
+        """Inside `tx` it needs no connection of its own, and sees what that has written."""
+
     async def find(
         self,
         *,

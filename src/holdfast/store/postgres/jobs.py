@@ -176,7 +176,9 @@ class Jobs(Subject):
                 lost = unknown
         raise lost
 
-    async def get(self, job_id: str) -> JobRecord | None:
+    async def get(self, job_id: str, *, tx: object | None = None) -> JobRecord | None:
+        if tx is not None:
+            return await (await self._home.adopt(tx)).run(get(job_id))
         return await self._database.read(partial(get, job_id))
 
     async def find(

@@ -262,8 +262,9 @@ class Jobs(Subject):
         assert lost is not None
         raise lost
 
-    async def get(self, job_id: str) -> JobRecord | None:
-        return await self._file.read(partial(get, job_id=job_id))
+    async def get(self, job_id: str, *, tx: object | None = None) -> JobRecord | None:
+        call = partial(get, job_id=job_id)
+        return await (self._file.read(call) if tx is None else self._file.write(call, tx=tx))
 
     async def find(
         self,

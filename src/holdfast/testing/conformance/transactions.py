@@ -39,6 +39,14 @@ class TransactionsConformance(Conformance):
             await tx.execute("DROP TABLE IF EXISTS conformance_order")
             await tx.execute(_CREATE)
 
+    async def test_a_job_is_seen_inside_its_transaction(self, store: Store) -> None:
+        async with store.transaction() as tx:
+            [stored] = await store.jobs.enqueue([job()], tx=tx)
+            assert await store.jobs.get(stored.id) is None
+            record = await store.jobs.get(stored.id, tx=tx)
+            assert record is not None
+            assert record.state is State.QUEUED
+
     async def test_execute_counts_rows_and_fetch_gives_tuples(self, store: Store) -> None:
         await self._create(store)
         async with store.transaction() as tx:
