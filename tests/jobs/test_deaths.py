@@ -168,6 +168,6 @@ async def test_handlers_of_a_killed_job_need_no_second_connection(postgres_url):
 
         handle = await crash.enqueue()
         async for worker in killed_three_times(hf, handle):
-            await Deaths(hf.store, hf.registry, hf.portal).rescue_worker(worker)
+            await Deaths(hf.store, hf.registry, hf.run_sync).rescue_worker(worker)
         assert await handle.status() is State.DEAD
     assert heard_of == [handle.id]

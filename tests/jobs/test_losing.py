@@ -269,3 +269,41 @@ async def test_a_suspect_waits_for_a_long_run_without_stopping_the_others(hf):
         worker._suspects_due = 0.0
         worker.look()
         assert await suspect.result(10) == "done"
+
+
+@pytest.fixture
+async def busy(hf):
+    """A worker that has something to do, and a suspect that waits for room in it."""
+
+    @hf.task
+    async def work() -> None:
+        begun.set()
+        await asyncio.sleep(3600)
+
+    begun = asyncio.Event()
+    await work.options(queue="other").enqueue()
+    await hf.store.claims.claim({"other": 1}, lease=60, worker="dead")
+    await hf.store.claims.rescue_worker("dead")
+    await work.enqueue()
+    async with hf.worker({"default": 5, "other": 5}, lease=5, grace=0) as service:
+        service.worker._suspects_due = monotonic() + 60
+        await begun.wait()
+        yield service.worker
+
+
+async def test_the_right_to_make_room_ends_no_later_than_the_claims_of_its_holder(hf, busy):
+    """Or suspects of a worker that is killed while it makes room would wait for a minute."""
+    busy._suspects_due = 0.0
+    busy.look()
+    await until(busy._clears)
+    lease = await hf.store.leases.get("holdfast:suspects")
+    assert lease.until - await hf.store.now() <= 5
+
+
+async def test_who_may_not_make_room_looks_again_soon(hf, busy):
+    await hf.store.leases.acquire("holdfast:suspects", owner="another", ttl=60)
+    busy._suspects_due = 0.0
+    busy.look()
+    await until(lambda: busy._suspects_due > 0)
+    await until(lambda: monotonic() + 1 < busy._suspects_due < monotonic() + 6)
+    assert not busy._clears()

@@ -278,3 +278,28 @@ async def test_unknown_jobs_do_not_stop_the_others(hf):
     await hf.store.jobs.enqueue([NewJob(id=new_id(), task="nobody") for _ in range(200)])
     async with hf.worker({"default": 5}):
         assert await (await work.enqueue()).result(10) == "done"
+
+
+async def test_a_claim_that_took_most_of_its_lease_is_put_back(hf, monkeypatch):
+    """It waited for a connection: a run would be stopped as soon as it begins, and charged for that."""
+    claim, runs, answers = hf.store.claims.claim, [], []
+
+    async def late(*args, **options):
+        claims = await claim(*args, **options)
+        if claims and not answers:
+            await asyncio.sleep(1.6)
+            answers.append(claims)
+        return claims
+
+    @hf.task
+    async def work(job: Job) -> None:
+        runs.append(job.attempt)
+        await asyncio.sleep(0.5)
+
+    monkeypatch.setattr(hf.store.claims, "claim", late)
+    async with hf.worker(lease=2):
+        handle = await work.enqueue()
+        await handle.result(10)
+    record = await handle.record()
+    assert (runs, record.attempt, record.interruptions) == ([1], 1, 0)
+    assert answers

@@ -14,7 +14,7 @@ from holdfast.kernel.world import Beside
 from holdfast.store.ports import Store
 
 Runs = Mapping[tuple[str, int], Run]
-_MARGIN = 1 / 4  # of the lease: a run that could not be renewed is stopped this long before its end
+MARGIN = 1 / 4  # of the lease: a run that could not be renewed is stopped this long before its end
 _PATIENCE = 1 / 5  # of the lease: a run that was stopped so has this long to end
 _AT_A_TIME = 50  # locks that are renewed together
 HARD_GRACE = 10.0  # seconds after its timeout in which a run must end, or its process is ended
@@ -192,10 +192,10 @@ class Renewer:
         return lost or self._is_overdue(run) or self._is_late(run, monotonic())
 
     def _is_late(self, run: Run, now: float) -> bool:
-        return now > run.until - self._lease * _MARGIN
+        return now > run.until - self._lease * MARGIN
 
     def _is_lock_late(self, run: Run, now: float) -> bool:
-        return _is_locked(run) and now > run.lock_until - self._lease * _MARGIN
+        return _is_locked(run) and now > run.lock_until - self._lease * MARGIN
 
     def _is_overdue(self, run: Run) -> bool:
         """Counted from when that was seen: who slept through its timeout with the whole process is to be asked first."""

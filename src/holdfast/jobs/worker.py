@@ -10,6 +10,7 @@ from contextlib import suppress
 from holdfast.jobs.executor import Ending, Executor, Released, Settled, Unknown
 from holdfast.jobs.pace import Pace
 from holdfast.jobs.registry import Registry
+from holdfast.jobs.renewer import MARGIN
 from holdfast.jobs.run import Run, Stop
 from holdfast.jobs.slots import Slots
 from holdfast.kernel.clock import monotonic, shorten, sleep, timeout
@@ -290,10 +291,14 @@ class Worker:
             note("job.finish_refused", job=item.claim.job_id, task=item.claim.task, token=item.claim.token)
 
     async def _accept(self, claims: list[Claim], began: float) -> None:
-        if self._draining:  # the signal came while the store was asked
-            await self._put_back(claims)
-        else:
+        if self._may_take(began):
             self._take(claims, began)
+        else:
+            await self._put_back(claims)
+
+    def _may_take(self, began: float) -> bool:
+        """Not when the signal came while the store was asked, or when that took so long that a run would be stopped at once."""
+        return not self._draining and monotonic() < began + self._lease * (1 - MARGIN)
 
     def _take(self, claims: list[Claim], began: float) -> None:
         until = began + self._lease
@@ -376,16 +381,21 @@ class Worker:
             return
         if self.runs:  # make room for it first: it must not be charged for the death of another
             await self._put_back([claim])
-            if self._runs_long() or not await self._may_clear():
-                self._suspects_due = monotonic() + jittered(_CLEARING)
-                return
+            await self._make_room()
+            return
+        self._clearing_pause = 2 * _CLEARING
+        self._alone = self._may_take(began)
+        await self._accept([claim], began)
+
+    async def _make_room(self) -> None:
+        if self._runs_long():
+            self._suspects_due = monotonic() + jittered(_CLEARING)
+        elif not await self._may_clear():  # soon: who makes room may have died
+            self._suspects_due = monotonic() + jittered(2 * _SUSPECTS_EVERY)
+        else:
             self._clearing_until = monotonic() + _CLEARING
             self._suspects_due = monotonic() + self._clearing_pause  # unless there is room before that
             self._clearing_pause = min(2 * self._clearing_pause, _LONGEST_PAUSE)
-            return
-        self._clearing_pause = 2 * _CLEARING
-        self._alone = not self._draining
-        await self._accept([claim], began)
 
     def _runs_long(self) -> bool:
         """Whether a run will hardly end while all others wait for it."""
@@ -393,9 +403,9 @@ class Worker:
         return any(run.began and now - run.began > _CLEARING / 2 for run in self.runs.values())
 
     async def _may_clear(self) -> bool:
-        """One worker of the fleet is enough."""
-        acquire = self._store.leases.acquire
-        return await acquire(_CLEARING_LEASE, owner=self.name, ttl=2 * _CLEARING) is not None
+        """One worker of the fleet is enough. If it dies, its right to this ends no later than its claims."""
+        ttl = min(2 * _CLEARING, self._lease)
+        return await self._store.leases.acquire(_CLEARING_LEASE, owner=self.name, ttl=ttl) is not None
 
     # --- wake-ups ---
 
