@@ -56,7 +56,7 @@ Measured on a disk that answers in 0.1 to 0.2 ms. On one that takes a millisecon
   checking and encoding take 47 µs before the call and 19 after it.
 - **100 callers on SQLite.** About 45 µs of CPU for each call, of the caller, the event loop and the writer's thread, which share one
   interpreter; eight times the limit of one would leave 22.
-- **Bulk and latency on SQLite** are behind litequeue alone, which does not wait for the disk.
+- **Bulk on SQLite** is behind litequeue alone, which does not wait for the disk. In latency the two are about equal, and either may be ahead.
 """
 _WHERE = """\
 ## Where the time of a job goes

@@ -340,6 +340,27 @@ async def test_what_has_ended_is_not_put_back_at_the_very_end(hf, greet, busy, m
     assert await handle.status() is State.SUCCEEDED
 
 
+async def test_trouble_while_it_leaves_gives_up_nothing_that_can_still_be_written(
+    hf, greet, busy, monkeypatch
+):
+    busy.times, busy.fails, write = 1, 1, hf.store.claims.finish_and_claim
+    refusals = [2]
+
+    async def refuse(finishes, wants, **options):
+        if finishes and busy.times == 0 and refusals[0]:
+            refusals[0] -= 1
+            raise StoreUnavailable("not now")
+        return await write(finishes, wants, **options)
+
+    handle = await greet.enqueue("ada")
+    service = hf.worker(grace=0)
+    monkeypatch.setattr(hf.store.claims, "finish_and_claim", refuse)
+    await service.start()
+    await until(lambda: service.worker._apart)
+    await service.stop()
+    assert await handle.status() is State.SUCCEEDED
+
+
 async def test_a_shorter_grace_counts_also_while_claims_are_put_back(hf, monkeypatch):
     started, go, put_back = asyncio.Event(), asyncio.Event(), Worker._put_back
 

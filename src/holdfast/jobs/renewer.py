@@ -95,6 +95,9 @@ class Renewer:
     async def _watch(self) -> None:
         while True:
             await sleep(min(_LOOKS, self._lease / 12))
+            if self._loop.is_closed():  # the worker was cut off, and there is nobody to renew for
+                self._stopping = True
+                return
             try:
                 self._look()
             except Exception as error:  # noqa: BLE001  the next look is as important

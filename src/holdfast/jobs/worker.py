@@ -106,13 +106,16 @@ class Worker:
 
     async def let_go(self) -> bool:
         """Put back what still runs after `stop`; whether there was any. The process must end now."""
-        held = list(self.runs.values())
-        ended = [run.finish for run in held if run.finish is not None]
-        if ended:  # what has ended is not run again if that can still be written, each by itself
-            writes = asyncio.gather(*(self._claims.finish([item]) for item in ended), return_exceptions=True)
-            await self._at_the_end("finishes", len(ended), writes)
-        await self._put_back([run.claim for run in held if run.finish is None])
-        return bool(held)
+        held, tried = bool(self.runs), set[tuple[str, int]]()
+        while ended := {
+            run.key: run.finish for run in self.runs.values() if run.finish and run.key not in tried
+        }:
+            # What has ended is not run again if that can still be written, each by itself. More may end meanwhile.
+            tried |= ended.keys()
+            writes = [self._claims.finish([item]) for item in ended.values()]
+            await self._at_the_end("finishes", len(ended), asyncio.gather(*writes, return_exceptions=True))
+        await self._put_back([run.claim for run in self.runs.values() if run.finish is None])
+        return held
 
     def _let_go_of_unrun(self) -> list[Claim]:
         unrun = self._slots.close()
@@ -145,9 +148,16 @@ class Worker:
 
     async def _write_all(self) -> None:
         while self._finishes or self._apart:
-            if self._finishes:
-                await self._write(None)
-            await over(*self._apart)  # those that failed are among the others now
+            try:
+                if self._finishes:
+                    await self._write(None)
+                async with timeout(0.1):  # those that fail are among the others then, and more may have ended
+                    await over(*self._apart)
+            except TimeoutError:
+                continue
+            except HoldfastError as error:
+                note("worker.trouble", worker=self.name, error=repr(error))
+                await sleep(jittered(0.1))
 
     async def _put_back(self, claims: list[Claim]) -> None:
         """A few tries: what is not put back waits for the end of its lease, and is charged an interruption."""
@@ -295,6 +305,7 @@ class Worker:
             self._take(claims, began)
         else:
             await self._put_back(claims)
+            self.look()  # it was not nothing that was found
 
     def _may_take(self, began: float) -> bool:
         """Not when the signal came while the store was asked, or when that took so long that a run would be stopped at once."""
@@ -384,8 +395,9 @@ class Worker:
             await self._make_room()
             return
         self._clearing_pause = 2 * _CLEARING
-        self._alone = self._may_take(began)
+        self._alone = True
         await self._accept([claim], began)
+        self._alone = bool(self.runs)
 
     async def _make_room(self) -> None:
         if self._runs_long():

@@ -94,7 +94,8 @@ class Holdfast:
         loop = self._leaving.get_loop()
         if loop is asyncio.get_running_loop():
             await over(self._leaving)
-        elif loop.is_closed():  # with the exit in the middle of it
+        elif loop.is_closed():  # with the exit in the middle of it, and all that ran there
+            self._workers.clear()
             self._entered, self._portal.home, self._leaving = False, None, None
         else:
             raise UsageError("This Holdfast is being left on another event loop. Wait for that first.")
