@@ -305,7 +305,8 @@ class Worker:
             self._take(claims, began)
         else:
             await self._put_back(claims)
-            self.look()  # it was not nothing that was found
+            if not self._draining:
+                self.look()  # it was not nothing that was found
 
     def _may_take(self, began: float) -> bool:
         """Not when the signal came while the store was asked, or when that took so long that a run would be stopped at once."""
