@@ -95,7 +95,8 @@ class Supervisor:
         Its exit code alone does not tell: a task may end the process with any, also with those of a worker that leaves.
         But who leaves holds nothing.
         """
-        seems_well = code in (0, EXIT_SHARE_DONE)
+        was_asked = self._leaving.is_set() and code == -signal.SIGTERM  # before it listened
+        seems_well = code in (0, EXIT_SHARE_DONE) or was_asked
         if not seems_well:
             say(f"worker {name} died ({_how(code)})")
         hurried = seems_well and self._leaving.is_set()
