@@ -361,33 +361,9 @@ async def test_trouble_while_it_leaves_gives_up_nothing_that_can_still_be_writte
     assert await handle.status() is State.SUCCEEDED
 
 
-async def test_a_shorter_grace_counts_also_while_claims_are_put_back(hf, monkeypatch):
-    started, go, put_back = asyncio.Event(), asyncio.Event(), Worker._put_back
-
-    async def slowly(self, claims):
-        await go.wait()
-        await put_back(self, claims)
-
-    @hf.task
-    async def long() -> None:
-        started.set()
-        await asyncio.sleep(3600)
-
-    service = hf.worker(grace=3600)
-    await service.start()
-    await long.enqueue()
-    await started.wait()
-    monkeypatch.setattr(Worker, "_put_back", slowly)
-    leaving = asyncio.create_task(service.stop())
-    await until(lambda: service.worker._draining)
-    hurried = asyncio.create_task(service.stop(grace=0))
-    await asyncio.sleep(0)
-    go.set()
-    async with asyncio.timeout(10):
-        await asyncio.gather(leaving, hurried)
-
-
-async def test_a_shorter_grace_counts_also_when_it_is_leaving_already(hf):
+@pytest.fixture
+async def patient(hf):
+    """A worker with an hour of grace, and what it runs, which takes as long."""
     started = asyncio.Event()
 
     @hf.task
@@ -399,6 +375,29 @@ async def test_a_shorter_grace_counts_also_when_it_is_leaving_already(hf):
     await service.start()
     handle = await long.enqueue()
     await started.wait()
+    return service, handle
+
+
+async def test_a_shorter_grace_counts_also_while_claims_are_put_back(patient, monkeypatch):
+    service, _ = patient
+    go, put_back = asyncio.Event(), Worker._put_back
+
+    async def slowly(self, claims):
+        await go.wait()
+        await put_back(self, claims)
+
+    monkeypatch.setattr(Worker, "_put_back", slowly)
+    leaving = asyncio.create_task(service.stop())
+    await until(lambda: service.worker._draining)
+    hurried = asyncio.create_task(service.stop(grace=0))
+    await asyncio.sleep(0)
+    go.set()
+    async with asyncio.timeout(10):
+        await asyncio.gather(leaving, hurried)
+
+
+async def test_a_shorter_grace_counts_also_when_it_is_leaving_already(patient):
+    service, handle = patient
     leaving = asyncio.create_task(service.stop())
     await until(lambda: service.worker._grace is not None)
     async with asyncio.timeout(10):

@@ -255,18 +255,18 @@ async def test_a_suspect_waits_for_a_long_run_without_stopping_the_others(hf):
     await long.enqueue()
     async with hf.worker({"default": 5, "other": 5}) as service:
         worker = service.worker
-        worker._suspects_due = monotonic() + 60
+        worker._room.due = monotonic() + 60
         await begun.wait()
         [run] = worker.runs.values()
         run.began -= 100
-        worker._suspects_due = 0.0
+        worker._room.due = 0.0
         worker.look()
-        await until(lambda: worker._suspects_due > 0)
-        assert not worker._clears()
+        await until(lambda: worker._room.due > 0)
+        assert not worker._room.clears()
         assert await (await quick.enqueue()).result(10) == "done"
         over.set()
         await until(lambda: not worker.runs)
-        worker._suspects_due = 0.0
+        worker._room.due = 0.0
         worker.look()
         assert await suspect.result(10) == "done"
 
@@ -286,24 +286,24 @@ async def busy(hf):
     await hf.store.claims.rescue_worker("dead")
     await work.enqueue()
     async with hf.worker({"default": 5, "other": 5}, lease=5, grace=0) as service:
-        service.worker._suspects_due = monotonic() + 60
+        service.worker._room.due = monotonic() + 60
         await begun.wait()
         yield service.worker
 
 
 async def test_the_right_to_make_room_ends_no_later_than_the_claims_of_its_holder(hf, busy):
     """Or suspects of a worker that is killed while it makes room would wait for a minute."""
-    busy._suspects_due = 0.0
+    busy._room.due = 0.0
     busy.look()
-    await until(busy._clears)
+    await until(busy._room.clears)
     lease = await hf.store.leases.get("holdfast:suspects")
     assert lease.until - await hf.store.now() <= 5
 
 
 async def test_who_may_not_make_room_looks_again_soon(hf, busy):
     await hf.store.leases.acquire("holdfast:suspects", owner="another", ttl=60)
-    busy._suspects_due = 0.0
+    busy._room.due = 0.0
     busy.look()
-    await until(lambda: busy._suspects_due > 0)
-    await until(lambda: monotonic() + 1 < busy._suspects_due < monotonic() + 6)
-    assert not busy._clears()
+    await until(lambda: busy._room.due > 0)
+    await until(lambda: monotonic() + 1 < busy._room.due < monotonic() + 6)
+    assert not busy._room.clears()

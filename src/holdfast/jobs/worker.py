@@ -7,16 +7,18 @@ from collections import Counter
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import suppress
 
+from holdfast.jobs.allowance import Allowance
 from holdfast.jobs.executor import Ending, Executor, Released, Settled, Unknown
 from holdfast.jobs.pace import Pace
 from holdfast.jobs.registry import Registry
 from holdfast.jobs.renewer import MARGIN
+from holdfast.jobs.room import Room
 from holdfast.jobs.run import Run, Stop
 from holdfast.jobs.slots import Slots
 from holdfast.kernel.clock import monotonic, shorten, sleep, timeout
 from holdfast.kernel.crashpoints import crashpoint
 from holdfast.kernel.errors import HoldfastError
-from holdfast.kernel.randomness import jittered, random
+from holdfast.kernel.randomness import jittered
 from holdfast.kernel.spawn import end, over, spawn
 from holdfast.kernel.telemetry import note
 from holdfast.store.bell import STOP
@@ -26,11 +28,7 @@ from holdfast.store.states import Held
 
 _RETURNED = (Released, Unknown)
 POLL = 1.0  # seconds between looks when no wake-up comes
-_SUSPECTS_EVERY = 2.0  # seconds between looks for suspects
-_CLEARING = 30.0  # seconds for which other work waits for a suspect's turn, at most
-_LONGEST_PAUSE = 3600.0  # seconds between two times, at most
 _AHEAD_LIMIT = 0.5  # seconds for which what was taken ahead of its slot waits at most, about
-_CLEARING_LEASE = "holdfast:suspects"  # of the one worker that makes room for a suspect
 _RELEASE_TRIES = 2
 _STOP_GRACE = 2.0  # seconds that stopped runs have to end
 
@@ -64,16 +62,13 @@ class Worker:
         self.asked = self.answered = 0  # questions for claims: how many were begun, and have ended somehow
         self._trouble: str | None = None
         self._draining = False
-        self._alone = False  # a suspect runs here, and nothing else
-        self._suspects_due = 0.0  # a worker that begins has room for one
-        self._clearing_until = 0.0
-        self._clearing_pause = 2 * _CLEARING  # seconds until the next time; more after each that was in vain
+        self._room = Room(store.leases, runs, worker=name, lease=lease)
         self._tasks: list[asyncio.Task[None]] = []
         self._apart: set[asyncio.Task[None]] = set()  # finishes that wait for another's transaction
         self._hurried = float("inf")  # on the monotonic clock: until then what runs may end, while it leaves
         self._grace: asyncio.Timeout | None = None  # for what runs, while it leaves
         self.finished = 0  # runs that ended here
-        self._allowance: int | None = None  # runs that this worker still takes
+        self._allowance = Allowance()
         self._leave: Callable[[], None] | None = None
         self.on_hint: Callable[[], None] | None = None  # something happened somewhere
         self.on_idle: Callable[[], None] | None = None  # when a look has found nothing and nothing is held
@@ -179,7 +174,8 @@ class Worker:
 
     def leave_after(self, runs: int, leave: Callable[[], None]) -> None:
         """Claim nothing more once so many runs have been taken, and say so when they have ended."""
-        self._allowance, self._leave = runs, leave
+        self._allowance.set(runs)
+        self._leave = leave
 
     # --- claiming and finishing ---
 
@@ -228,24 +224,14 @@ class Worker:
         return self._looked < self._hints
 
     def _wants(self) -> dict[str, int] | None:
-        if self._draining or self._alone or self._clears() or not self._may_look():
+        if self._draining or self._room.alone or self._room.clears() or not self._may_look():
             return None
         wants = {
             queue: number
             for queue, pace in self._pace.items()
             if (number := pace.wants(self._held[queue])) > 0
         }
-        return self._allowed(wants) or None
-
-    def _allowed(self, wants: dict[str, int]) -> dict[str, int]:
-        """What is left of its share, in any order: given to the first queue each time, the others would starve."""
-        if (left := self._allowance) is None:
-            return wants
-        allowed: dict[str, int] = {}
-        for queue in sorted(wants, key=lambda _: random()):
-            allowed[queue] = min(wants[queue], left)
-            left -= allowed[queue]
-        return {queue: number for queue, number in allowed.items() if number > 0}
+        return self._allowance.of(wants) or None
 
     async def _write(self, wants: dict[str, int] | None) -> None:
         finishes, self._finishes = self._finishes, []
@@ -319,8 +305,7 @@ class Worker:
             self.runs[run.key] = run
             self._held[claim.queue] += 1
             self._slots.add(run)
-        if self._allowance is not None:
-            self._allowance -= len(claims)
+        self._allowance.took(len(claims))
         if claims:
             crashpoint("claim.taken")
             self._slots.begin()
@@ -356,30 +341,19 @@ class Worker:
 
     def _forget(self, run: Run) -> None:
         self._drop(run)
-        if self._allowance is not None and self._allowance <= 0 and not self.runs and self._leave is not None:
+        if self._leave is not None and self._allowance.spent() and not self.runs:
             self._leave()
 
     def _drop(self, run: Run) -> None:
         if self.runs.pop(run.key, None) is not None:
             self._held[run.claim.queue] -= 1
             if run.claim.alone:
-                self._alone = False
-                # One suspect seldom comes alone; but ordinary work has its turn in between.
-                if monotonic() - run.began < _SUSPECTS_EVERY:
-                    self._suspects_due = 0.0
+                self._room.left(run)
 
     # --- suspects: jobs whose worker died under them run alone ---
 
     def _suspect_is_due(self) -> bool:
-        if self._draining or self._alone or self._allowance == 0:
-            return False
-        if self._clears():
-            return not self.runs
-        return monotonic() >= self._suspects_due
-
-    def _clears(self) -> bool:
-        """Whether this worker takes nothing else until a suspect has had its turn."""
-        return monotonic() < self._clearing_until
+        return not (self._draining or self._allowance.spent()) and self._room.is_due()
 
     async def _look_for_suspect(self) -> None:
         began = monotonic()
@@ -388,37 +362,16 @@ class Worker:
             claim = await self._claims.claim_suspect(self._queues, lease=self._lease, worker=self.name)
         finally:
             self.answered += 1
-        self._clearing_until, self._suspects_due = 0.0, monotonic() + jittered(_SUSPECTS_EVERY)
+        self._room.looked()
         if claim is None:
             return
-        if self.runs:  # make room for it first: it must not be charged for the death of another
+        if self.runs:
             await self._put_back([claim])
-            await self._make_room()
+            await self._room.make()
             return
-        self._clearing_pause = 2 * _CLEARING
-        self._alone = True
+        self._room.found()
         await self._accept([claim], began)
-        self._alone = bool(self.runs)
-
-    async def _make_room(self) -> None:
-        if self._runs_long():
-            self._suspects_due = monotonic() + jittered(_CLEARING)
-        elif not await self._may_clear():  # soon: who makes room may have died
-            self._suspects_due = monotonic() + jittered(2 * _SUSPECTS_EVERY)
-        else:
-            self._clearing_until = monotonic() + _CLEARING
-            self._suspects_due = monotonic() + self._clearing_pause  # unless there is room before that
-            self._clearing_pause = min(2 * self._clearing_pause, _LONGEST_PAUSE)
-
-    def _runs_long(self) -> bool:
-        """Whether a run will hardly end while all others wait for it."""
-        now = monotonic()
-        return any(run.began and now - run.began > _CLEARING / 2 for run in self.runs.values())
-
-    async def _may_clear(self) -> bool:
-        """One worker of the fleet is enough. If it dies, its right to this ends no later than its claims."""
-        ttl = min(2 * _CLEARING, self._lease)
-        return await self._store.leases.acquire(_CLEARING_LEASE, owner=self.name, ttl=ttl) is not None
+        self._room.alone = bool(self.runs)
 
     # --- wake-ups ---
 
@@ -438,7 +391,7 @@ class Worker:
 
     async def _give_back_late(self) -> None:
         """What was taken ahead and does not begin soon after all is for whoever has a slot."""
-        if self._alone:
+        if self._room.alone:
             return
         for queue, runs in self._slots.late(_AHEAD_LIMIT).items():
             for run in runs:

@@ -237,17 +237,8 @@ async def test_a_mistake_that_ends_the_reader_leaves_nobody_waiting(store, monke
 
 
 @pytest.mark.filterwarnings("ignore::pytest.PytestUnhandledThreadExceptionWarning")
-async def test_a_store_whose_thread_has_died_is_opened_again_and_holds_no_lock(store, monkeypatch):
-    def break_down():
-        raise ZeroDivisionError
-
-    def bad(db):
-        db.run("INSERT INTO holdfast_counter VALUES ('junk', 1)")
-        raise KeyError
-
-    monkeypatch.setattr(store._writer, "_rollback", break_down)
-    with pytest.raises(StoreError, match="mistake of its own"):
-        await store.write(bad)
+async def test_a_store_whose_thread_has_died_is_opened_again_and_holds_no_lock(store, end_thread):
+    await end_thread(store)
     async with asyncio.timeout(SOON):
         await store.open()
         await store.jobs.enqueue([new()])

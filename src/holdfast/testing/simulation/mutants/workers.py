@@ -149,7 +149,7 @@ def _a_suspect_among_others(stack: ExitStack) -> None:
     """a suspect is run beside whatever runs"""
 
     async def look(self: Worker) -> None:
-        self._suspects_due = began = monotonic()
+        self._room.due = began = monotonic()
         claim = await self._claims.claim_suspect(self._queues, lease=self._lease, worker=self.name)
         if claim is not None:
             self._take([claim], began)

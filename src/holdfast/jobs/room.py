@@ -1,0 +1,76 @@
+"""Room for suspects, the jobs whose worker died under them: they run alone, and other work waits for that a while."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from holdfast.jobs.run import Run
+from holdfast.kernel.clock import monotonic
+from holdfast.kernel.randomness import jittered
+from holdfast.store.ports import Leases
+
+_EVERY = 2.0  # seconds between looks for suspects
+_CLEARING = 30.0  # seconds for which other work waits for a suspect's turn, at most
+_LONGEST_PAUSE = 3600.0  # seconds between two times, at most
+_LEASE = "holdfast:suspects"  # of the one worker that makes room
+
+
+class Room:
+    """When a worker looks for a suspect, and when it takes nothing else."""
+
+    def __init__(
+        self, leases: Leases, runs: Mapping[tuple[str, int], Run], *, worker: str, lease: float
+    ) -> None:
+        self._leases, self._runs = leases, runs
+        self._worker, self._lease = worker, lease
+        self.alone = False  # a suspect runs here, and nothing else
+        self.due = 0.0  # on the monotonic clock; a worker that begins has room for one
+        self._clearing_until = 0.0
+        self._pause = 2 * _CLEARING  # seconds until the next time; more after each that was in vain
+
+    def is_due(self) -> bool:
+        """Whether to look for a suspect now."""
+        if self.alone:
+            return False
+        if self.clears():
+            return not self._runs
+        return monotonic() >= self.due
+
+    def clears(self) -> bool:
+        """Whether this worker takes nothing else until a suspect has had its turn."""
+        return monotonic() < self._clearing_until
+
+    def looked(self) -> None:
+        self._clearing_until, self.due = 0.0, monotonic() + jittered(_EVERY)
+
+    def found(self) -> None:
+        """A suspect's turn has come."""
+        self._pause = 2 * _CLEARING
+        self.alone = True
+
+    def left(self, run: Run) -> None:
+        """A suspect's turn is over. One seldom comes alone; but ordinary work has its turn in between."""
+        self.alone = False
+        if monotonic() - run.began < _EVERY:
+            self.due = 0.0
+
+    async def make(self) -> None:
+        """There is a suspect, and it must not be charged for the death of what runs here."""
+        if self._runs_long():
+            self.due = monotonic() + jittered(_CLEARING)
+        elif not await self._may_clear():  # soon: who makes room may have died
+            self.due = monotonic() + jittered(2 * _EVERY)
+        else:
+            self._clearing_until = monotonic() + _CLEARING
+            self.due = monotonic() + self._pause  # unless there is room before that
+            self._pause = min(2 * self._pause, _LONGEST_PAUSE)
+
+    def _runs_long(self) -> bool:
+        """Whether a run will hardly end while all others wait for it."""
+        now = monotonic()
+        return any(run.began and now - run.began > _CLEARING / 2 for run in self._runs.values())
+
+    async def _may_clear(self) -> bool:
+        """One worker of the fleet is enough. If it dies, its right to this ends no later than its claims."""
+        ttl = min(2 * _CLEARING, self._lease)
+        return await self._leases.acquire(_LEASE, owner=self._worker, ttl=ttl) is not None
