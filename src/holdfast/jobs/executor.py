@@ -212,9 +212,8 @@ class Executor:
         name = task.declaration.lock.render({**task.signature.defaults, **arguments})
         owner = f"{self._worker}/{run.claim.job_id}/{run.claim.token}"  # a batch of claims has one token
         run.lock_until = monotonic() + self._lease
-        await to_its_end(
-            self._lock(run, name, owner)
-        )  # or nobody would know that it is held, and give it back
+        # To its end, or nobody would know that it is held, and give it back.
+        await to_its_end(self._lock(run, name, owner))
         return run.lock is not None
 
     async def _lock(self, run: Run, name: str, owner: str) -> None:

@@ -30,9 +30,8 @@ class Wakeups:
         self._check = check  # raises when the store is not open in this process
         self._bell = Bell()
         self._watch = Watch(opened, check)
-        self._watching: dict[
-            asyncio.AbstractEventLoop, asyncio.Task[None]
-        ] = {}  # each loop that waits has one
+        # Each loop that waits has one.
+        self._watching: dict[asyncio.AbstractEventLoop, asyncio.Task[None]] = {}
 
     def hint(self, queues: Iterable[str]) -> None:
         self.tell(names_of(queues))
