@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import threading
+import time
 
+import pytest
 from waiting import until
 
 from holdfast import Holdfast
@@ -68,3 +71,41 @@ async def test_a_twin_that_cannot_be_opened_is_told(tmp_path):
         hf.store = Strange(hf.store, hf.location, ["twin"] * 1_000)
         async with hf.worker(lease=3) as worker:
             await until(lambda: "leases were not renewed: 'strange'" in (worker.trouble() or ""))
+
+
+@pytest.mark.filterwarnings(
+    "ignore::pytest.PytestUnraisableExceptionWarning"
+)  # what ran there is thrown away
+def test_a_thread_keeps_its_claim_although_its_loop_was_closed(tmp_path):
+    """It still works, so nobody else may; when it has ended, nobody renews for it any longer."""
+    url, begun, go = f"sqlite:///{tmp_path / 'x.db'}", threading.Event(), threading.Event()
+    hf = Holdfast(url)
+
+    @hf.task
+    def plain() -> None:
+        begun.set()
+        go.wait(60)
+
+    async def start():
+        await hf.__aenter__()
+        handle = await plain.enqueue()
+        service = hf.worker(lease=1)
+        await service.start()
+        await asyncio.to_thread(begun.wait)
+        return handle.id, service
+
+    async def rescued():
+        async with Holdfast(url) as other:
+            return [each.job_id for each in await other.store.claims.rescue()]
+
+    loop = asyncio.new_event_loop()
+    job_id, _service = loop.run_until_complete(start())
+    loop.close()
+    time.sleep(1.5)  # past the lease
+    assert asyncio.run(rescued()) == []
+    go.set()
+    for _ in range(100):
+        time.sleep(0.1)
+        if asyncio.run(rescued()) == [job_id]:
+            return
+    pytest.fail("it was renewed for nobody")

@@ -100,7 +100,11 @@ async def test_a_cancelled_exit_does_not_close_the_store_under_its_jobs(url):
         assert await handle.status() is State.SUCCEEDED
 
 
-def test_an_exit_that_was_cut_off_with_its_loop_is_over(tmp_path):
+@pytest.mark.parametrize("by_hand", [False, True])
+@pytest.mark.filterwarnings(
+    "ignore::pytest.PytestUnraisableExceptionWarning"
+)  # what ran there is thrown away
+def test_an_exit_that_was_cut_off_with_its_loop_is_over(tmp_path, by_hand):
     hf, started = Holdfast(f"sqlite:///{tmp_path / 'x.db'}"), []
 
     @hf.task
@@ -116,13 +120,22 @@ def test_an_exit_that_was_cut_off_with_its_loop_is_over(tmp_path):
         leaving = asyncio.create_task(hf.__aexit__(None, None, None))
         await until(lambda: hf._leaving is not None)
         leaving.cancel()
+        await asyncio.sleep(0)
 
     async def again():
-        async with asyncio.timeout(10), hf:
-            return await hf.jobs.get(new_id())
+        service = hf.worker(grace=0)  # made before it is entered
+        async with asyncio.timeout(10):
+            async with hf:
+                await service.start()
+            return service.is_running
 
-    asyncio.run(give_up())
-    assert asyncio.run(again()) is None
+    if by_hand:
+        loop = asyncio.new_event_loop()
+        loop.run_until_complete(give_up())
+        loop.close()
+    else:
+        asyncio.run(give_up())
+    assert not asyncio.run(again())
 
 
 async def test_of_two_who_enter_at_once_the_second_takes_nothing_from_the_first(url):

@@ -45,6 +45,7 @@ LOCK_PATIENCE = 1.0  # seconds, about, until a job whose lock is held tries agai
 _TROUBLE_PAUSES = (0.2, 0.5, 1.0, 2.0, 4.0, 8.0)
 # The loop is closed, or the process has ended: nothing can be awaited any more.
 _NOT_OURS = (GeneratorExit, Crash)
+_UNLOCKING = 2.0  # seconds
 HANDLER_LIMIT = 10.0  # seconds for each on_dead handler
 _DONE = Done()
 
@@ -65,6 +66,7 @@ class Settled:
 
 
 Ending: TypeAlias = Outcome | Released | Unknown | Settled
+_WRITES_NOTHING = (Released, Unknown, Settled)
 RELEASED, SETTLED = Released(), Settled()
 
 
@@ -95,6 +97,8 @@ class Executor:
         ending: Ending | None = None
         try:
             ending = await Telling(self._ending(run), partial(self._waits, run, waits))
+            if not isinstance(ending, _WRITES_NOTHING):
+                run.ending = ending
             if run.lock is not None:
                 await self._unlock(run)
         finally:  # also for what ends coroutines and programs
@@ -151,13 +155,26 @@ class Executor:
         result = await (self._hooks.run(job, body) if self._hooks.wraps else body())
         if result is not None and inspect.isawaitable(result):  # a plain decorator over an async function
             result = await result
+        return await self._returned(run, job, result)
+
+    async def _returned(self, run: Run, job: Job, result: Any) -> Ending:
         run.over = True
         crashpoint("body.done")
+        ending: Ending
+        if job.completed:
+            if not await self._is_settled(run):
+                job.completed = False
+                raise RuntimeError("the transaction that completed it was rolled back")
+            ending = SETTLED
+        else:
+            try:
+                ending = run.ending = _done(result)
+            except PayloadError as error:
+                told = f"The task ran to its end, but its result cannot be kept: {error}"
+                return await self._dead(run, Reject(told))
         if self._hooks.heard("on_succeeded"):
             await self._hooks.tell("on_succeeded", job, result)
-        if job.completed:
-            return await self._completed(run)
-        return _DONE if result is None else await self._done(run, result)
+        return ending
 
     def _call(self, run: Run, task: Task[Any, Any], job: Job, arguments: dict[str, Any]) -> Callable[[], Any]:
         if task.declaration.process:
@@ -185,15 +202,8 @@ class Executor:
         try:
             return await self._threads.run(thread, call)
         finally:
-            run.thread = None  # what comes after it is stopped as any coroutine
-
-    async def _done(self, run: Run, result: Any) -> Ending:
-        try:
-            return Done(encode(result, limit=RESULT_LIMIT, where="result"))
-        except PayloadError as error:
-            return await self._dead(
-                run, Reject(f"The task ran to its end, but its result cannot be kept: {error}")
-            )
+            if not thread.is_running:  # what comes after it is stopped as any coroutine
+                run.thread = None
 
     # --- time and locks ---
 
@@ -222,8 +232,9 @@ class Executor:
     async def _unlock(self, run: Run) -> None:
         assert run.lock is not None
         try:
-            await self._store.leases.release(run.lock)
-        except HoldfastError as error:  # it ends by itself
+            async with timeout(_UNLOCKING):
+                await self._store.leases.release(run.lock)
+        except (HoldfastError, TimeoutError) as error:  # it ends by itself
             note("lock.not_released", lock=run.lock.name, error=repr(error))
 
     # --- ends other than by returning ---
@@ -241,17 +252,14 @@ class Executor:
             return await self._lost(run)
         return await self._judged(run, error)
 
-    async def _completed(self, run: Run, error: BaseException | None = None) -> Ending:
+    async def _completed(self, run: Run, error: BaseException) -> Ending:
         """Its success was written in a transaction of the task; whether that was committed, the store knows."""
         if not await self._is_settled(run):
             assert run.job is not None
             run.job.completed = False
-            return await self._ended_by(
-                run, error or RuntimeError("the transaction that completed it was rolled back")
-            )
-        if error is not None:
-            told = _told(run.claim, error)
-            note("job.failed_after_completion", job=run.claim.job_id, task=run.claim.task, error=told)
+            return await self._ended_by(run, error)
+        told = _told(run.claim, error)
+        note("job.failed_after_completion", job=run.claim.job_id, task=run.claim.task, error=told)
         return SETTLED
 
     async def _is_settled(self, run: Run) -> bool:
@@ -334,6 +342,10 @@ class Executor:
         if self._hooks.heard(hook):
             job = run.job or Job(run.claim, self._store, self._run_sync)
             await self._hooks.tell(hook, job, *details)
+
+
+def _done(result: Any) -> Done:
+    return _DONE if result is None else Done(encode(result, limit=RESULT_LIMIT, where="result"))
 
 
 def _begin(run: Run) -> None:

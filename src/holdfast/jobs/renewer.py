@@ -95,8 +95,8 @@ class Renewer:
     async def _watch(self) -> None:
         while True:
             await sleep(min(_LOOKS, self._lease / 12))
-            if self._loop.is_closed():  # the worker was cut off, and there is nobody to renew for
-                self._stopping = True
+            if self._loop.is_closed() and not any(_is_in_thread(run) for run in list(self._runs.values())):
+                self._stopping = True  # the worker was cut off, and there is nobody to renew for
                 return
             try:
                 self._look()
@@ -129,7 +129,11 @@ class Renewer:
 
     async def _renew(self, store: Store) -> None:
         began = self._renewed = monotonic()
-        runs = [run for run in list(self._runs.values()) if run.needs_lease and not self._is_given_up(run)]
+        runs = [
+            run
+            for run in list(self._runs.values())
+            if run.needs_lease and self._goes_on(run) and not self._is_given_up(run)
+        ]
         if runs:
             kept = {
                 (renewal.job_id, renewal.token): renewal
@@ -171,7 +175,7 @@ class Renewer:
         for stopped in (self._given_up, self._unlocked, self._overtime):
             for key in [key for key in stopped if key not in self._runs]:
                 del stopped[key]
-        self._loop.call_soon_threadsafe(self._beat)
+        self._post(self._beat)
         for run in list(self._runs.values()):
             if run.needs_lease and self._is_late(run, now):
                 self._give_up(run, now)
@@ -222,8 +226,18 @@ class Renewer:
         self._unlocked.setdefault(run.key, now)
         self._halt(run, Stop.LOCK_LOST)
 
+    def _goes_on(self, run: Run) -> bool:
+        """A thread does, also when the loop of its worker was closed."""
+        return not self._loop.is_closed() or _is_in_thread(run)
+
     def _halt(self, run: Run, stop: Stop, reason: str = "") -> None:
-        self._loop.call_soon_threadsafe(run.halt, stop, reason)
+        self._post(run.halt, stop, reason)
+
+    def _post(self, call: Callable[..., None], *args: object) -> None:
+        if self._loop.is_closed():
+            call(*args)
+        else:
+            self._loop.call_soon_threadsafe(call, *args)
 
     def _beat(self) -> None:
         self._pulse = monotonic()
@@ -231,6 +245,10 @@ class Renewer:
 
 def _is_locked(run: Run) -> bool:
     return run.lock is not None and not run.over
+
+
+def _is_in_thread(run: Run) -> bool:
+    return run.thread is not None and run.thread.is_running
 
 
 def _why(run: Run) -> str:

@@ -22,10 +22,14 @@ class Room:
         self, leases: Leases, runs: Mapping[tuple[str, int], Run], *, worker: str, lease: float
     ) -> None:
         self._leases, self._runs = leases, runs
-        self._worker, self._lease = worker, lease
+        self._worker = worker
         self.alone = False  # a suspect runs here, and nothing else
         self.due = 0.0  # on the monotonic clock; a worker that begins has room for one
         self._clearing_until = 0.0
+        self._ttl = min(
+            2 * _CLEARING, lease
+        )  # of the right to make room: if its holder dies, it ends with the claims
+        self._kept = 0.0  # on the monotonic clock: when that was last asked for
         self._pause = 2 * _CLEARING  # seconds until the next time; more after each that was in vain
 
     def is_due(self) -> bool:
@@ -58,12 +62,19 @@ class Room:
         """There is a suspect, and it must not be charged for the death of what runs here."""
         if self._runs_long():
             self.due = monotonic() + jittered(_CLEARING)
-        elif not await self._may_clear():  # soon: who makes room may have died
-            self.due = monotonic() + jittered(2 * _EVERY)
+        elif (
+            not await self._may_clear()
+        ):  # another makes room, or has died, and then its right has ended by that time
+            self.due = monotonic() + jittered(self._ttl)
         else:
             self._clearing_until = monotonic() + _CLEARING
             self.due = monotonic() + self._pause  # unless there is room before that
             self._pause = min(2 * self._pause, _LONGEST_PAUSE)
+
+    async def keep(self) -> None:
+        """While it waits for room: the right to it would end before."""
+        if self.clears() and monotonic() > self._kept + self._ttl / 3 and not await self._may_clear():
+            self._clearing_until = 0.0
 
     def _runs_long(self) -> bool:
         """Whether a run will hardly end while all others wait for it."""
@@ -71,6 +82,6 @@ class Room:
         return any(run.began and now - run.began > _CLEARING / 2 for run in self._runs.values())
 
     async def _may_clear(self) -> bool:
-        """One worker of the fleet is enough. If it dies, its right to this ends no later than its claims."""
-        ttl = min(2 * _CLEARING, self._lease)
-        return await self._leases.acquire(_LEASE, owner=self._worker, ttl=ttl) is not None
+        """One worker of the fleet is enough."""
+        self._kept = monotonic()
+        return await self._leases.acquire(_LEASE, owner=self._worker, ttl=self._ttl) is not None

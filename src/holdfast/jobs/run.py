@@ -8,6 +8,7 @@ from typing import Any
 
 from holdfast.jobs.job import Job
 from holdfast.jobs.task import Task
+from holdfast.kernel.outcomes import Outcome
 from holdfast.kernel.threads import ThreadCall
 from holdfast.store.records import Claim, Finish, Lease
 
@@ -26,14 +27,13 @@ class Run:
     """A claim, its task when this program knows it, and what is going on with it."""
 
     __slots__ = (
-        "began", "claim", "finish", "job", "limit_until", "lock", "lock_until", "over", "reason", "stop", "task", "thread", "timer", "until", "work",
+        "began", "claim", "ending", "finish", "job", "limit_until", "lock", "lock_until", "over", "reason", "stop", "task", "thread", "timer", "until", "work",
     )  # fmt: skip
 
     def __init__(self, claim: Claim, task: Task[Any, Any] | None, until: float) -> None:
         self.claim, self.task = claim, task
-        self.until = (
-            until  # on the monotonic clock: counted from before the claim, so never later than the lease
-        )
+        # On the monotonic clock: counted from before the claim, so never later than the lease.
+        self.until = until
         self.began = 0.0  # 0: it waits for a slot
         self.limit_until: float | None = None  # when its timeout is over
         self.timer: asyncio.TimerHandle | None = None
@@ -44,7 +44,8 @@ class Run:
         self.thread: ThreadCall | None = None
         self.stop: Stop | None = None
         self.reason = ""  # of a cancellation
-        self.finish: Finish | None = None  # how it ended, until that is written
+        self.ending: Outcome | None = None  # how it ends, as soon as that is known
+        self.finish: Finish | None = None  # the same on its way to the store
         self.over = False  # its body has ended, and only the token decides what becomes of it
 
     @property

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 
 from holdfast.jobs.allowance import Allowance
@@ -12,12 +12,14 @@ from holdfast.jobs.executor import Ending, Executor, Released, Settled, Unknown
 from holdfast.jobs.pace import Pace
 from holdfast.jobs.registry import Registry
 from holdfast.jobs.renewer import MARGIN
+from holdfast.jobs.returns import Returns
 from holdfast.jobs.room import Room
 from holdfast.jobs.run import Run, Stop
 from holdfast.jobs.slots import Slots
 from holdfast.kernel.clock import monotonic, shorten, sleep, timeout
 from holdfast.kernel.crashpoints import crashpoint
-from holdfast.kernel.errors import HoldfastError
+from holdfast.kernel.errors import HoldfastError, NotOpen
+from holdfast.kernel.outcomes import Outcome
 from holdfast.kernel.randomness import jittered
 from holdfast.kernel.spawn import end, over, spawn
 from holdfast.kernel.telemetry import note
@@ -29,8 +31,7 @@ from holdfast.store.states import Held
 _RETURNED = (Released, Unknown)
 POLL = 1.0  # seconds between looks when no wake-up comes
 _AHEAD_LIMIT = 0.5  # seconds for which what was taken ahead of its slot waits at most, about
-_RELEASE_TRIES = 2
-_STOP_GRACE = 2.0  # seconds that stopped runs have to end
+_STOP_GRACE = 2.0  # seconds that stopped runs have to end, and what has ended to be written
 
 
 class Worker:
@@ -61,8 +62,9 @@ class Worker:
         self._looked = 0
         self.asked = self.answered = 0  # questions for claims: how many were begun, and have ended somehow
         self._trouble: str | None = None
-        self._draining = False
+        self._draining = self._has_left = False
         self._room = Room(store.leases, runs, worker=name, lease=lease)
+        self._returns = Returns(store.claims)
         self._tasks: list[asyncio.Task[None]] = []
         self._apart: set[asyncio.Task[None]] = set()  # finishes that wait for another's transaction
         self._hurried = float("inf")  # on the monotonic clock: until then what runs may end, while it leaves
@@ -85,7 +87,7 @@ class Worker:
     async def stop(self, grace: float = 0.0) -> None:
         """Claim nothing more, let what runs end within the grace, put the rest back uncharged."""
         self.drain()
-        await self._put_back(self._let_go_of_unrun())
+        self._let_go_of_unrun()
         self._bell.set()
         if (left := min(grace, self._hurried - monotonic())) > 0:
             self._grace = timeout(left)
@@ -101,22 +103,19 @@ class Worker:
 
     async def let_go(self) -> bool:
         """Put back what still runs after `stop`; whether there was any. The process must end now."""
-        held, tried = bool(self.runs), set[tuple[str, int]]()
-        while ended := {
-            run.key: run.finish for run in self.runs.values() if run.finish and run.key not in tried
-        }:
-            # What has ended is not run again if that can still be written, each by itself. More may end meanwhile.
-            tried |= ended.keys()
-            writes = [self._claims.finish([item]) for item in ended.values()]
-            await self._at_the_end("finishes", len(ended), asyncio.gather(*writes, return_exceptions=True))
-        await self._put_back([run.claim for run in self.runs.values() if run.finish is None])
+        held = bool(self.runs)
+        for run in list(self.runs.values()):
+            if run.ending is not None:  # what has ended is not run again if that can still be written
+                self._conclude(run, run.ending)
+        await self._write_all()
+        await self._returns.put_back([run.claim for run in self.runs.values() if run.finish is None])
         return held
 
-    def _let_go_of_unrun(self) -> list[Claim]:
+    def _let_go_of_unrun(self) -> None:
         unrun = self._slots.close()
+        self._returns.begin([run.claim for run in unrun])
         for run in unrun:
             self._forget(run)
-        return [run.claim for run in unrun]
 
     async def _left(self, limit: asyncio.Timeout) -> None:
         """Wait for the pump. It is not cancelled in between: a claim whose answer nobody hears would be lost."""
@@ -135,42 +134,18 @@ class Worker:
         tasks, self._tasks = self._tasks, []
         for task in tasks:
             await end(task)
-        if self._finishes or self._apart:
-            number = len(self._finishes) + len(self._apart)
-            await self._at_the_end("finishes", number, self._write_all())
-            for task in list(self._apart):
-                await end(task)
+        self._has_left = True
+        await asyncio.gather(self._write_all(), self._returns.rest())
 
     async def _write_all(self) -> None:
-        while self._finishes or self._apart:
-            try:
-                if self._finishes:
-                    await self._write(None)
-                async with timeout(0.1):  # those that fail are among the others then, and more may have ended
-                    await over(*self._apart)
-            except TimeoutError:
-                continue
-            except HoldfastError as error:
-                note("worker.trouble", worker=self.name, error=repr(error))
-                await sleep(jittered(0.1))
-
-    async def _put_back(self, claims: list[Claim]) -> None:
-        """A few tries: what is not put back waits for the end of its lease, and is charged an interruption."""
-        for left in range(_RELEASE_TRIES if claims else 0, 0, -1):
-            if await self._at_the_end("claims", len(claims), self._claims.release(claims)):
-                return
-            if left > 1:
-                await sleep(jittered(0.3))
-
-    async def _at_the_end(self, what: str, number: int, write: Awaitable[object]) -> bool:
-        """A store that does not answer must not keep the process: what it holds comes back when its leases end."""
-        try:
+        """What has ended, each by itself, so that none stands in the way of another. A silent store is not waited for."""
+        with suppress(TimeoutError):
             async with timeout(_STOP_GRACE):
-                await write
-        except (HoldfastError, TimeoutError) as error:
-            note("worker.release_failed", what=what, number=number, error=repr(error))
-            return False
-        return True
+                while self._finishes or self._apart:
+                    finishes, self._finishes = self._finishes, []
+                    for item in finishes:
+                        self._begin_apart(item)
+                    await over(*self._apart)
 
     def leave_after(self, runs: int, leave: Callable[[], None]) -> None:
         """Claim nothing more once so many runs have been taken, and say so when they have ended."""
@@ -193,6 +168,7 @@ class Worker:
     async def _round(self) -> None:
         if self._suspect_is_due():
             await self._look_for_suspect()
+        await self._room.keep()
         wants = self._wants()
         if self._finishes or wants is not None:
             await self._write(wants)
@@ -269,15 +245,23 @@ class Worker:
 
     async def _finish_apart(self, item: Finish) -> None:
         """What waits for another's transaction, so that nothing else here does."""
-        try:
-            [ok] = await self._claims.finish([item])
-        except Exception as error:  # noqa: BLE001  what has ended must be written, whatever stands in the way
-            note("worker.trouble", worker=self.name, error=repr(error))
-            await sleep(jittered(0.1 if self._draining else 0.5))
-            self._finishes.append(item)
-        else:
-            self._end(item, ok)
-        self._bell.set()
+        while True:
+            try:
+                [ok] = await self._claims.finish([item])
+            except Exception as error:  # noqa: BLE001  what has ended must be written, whatever stands in the way
+                note("worker.trouble", worker=self.name, error=repr(error))
+                if self._gives_up(item, error):
+                    return
+                await sleep(jittered(0.1 if self._draining else 0.5))
+            else:
+                self._end(item, ok)
+                self._bell.set()
+                return
+
+    def _gives_up(self, item: Finish, error: Exception) -> bool:
+        """When it has left: its store may be closed, and nobody renews the claim."""
+        run = self.runs.get((item.claim.job_id, item.claim.token))
+        return self._has_left and (run is None or monotonic() > run.until or isinstance(error, NotOpen))
 
     def _end(self, item: Finish, ok: bool) -> None:
         run = self.runs.get((item.claim.job_id, item.claim.token))
@@ -290,7 +274,7 @@ class Worker:
         if self._may_take(began):
             self._take(claims, began)
         else:
-            await self._put_back(claims)
+            await self._returns.put_back(claims)
             if not self._draining:
                 self.look()  # it was not nothing that was found
 
@@ -320,19 +304,35 @@ class Worker:
         elif isinstance(ending, _RETURNED):
             spawn(self._return(run, ending), name="worker-return")
         else:
-            run.finish = Finish(run.claim, ending)
-            self._finishes.append(run.finish)
+            self._conclude(run, ending)
         self._bell.set()
+
+    def _conclude(self, run: Run, outcome: Outcome) -> None:
+        if run.finish is not None:
+            return
+        run.finish = Finish(run.claim, outcome)
+        if self._has_left:
+            self._begin_apart(run.finish)
+        else:
+            self._finishes.append(run.finish)
 
     async def _return(self, run: Run, ending: Released | Unknown) -> None:
         if isinstance(ending, Released):
-            await self._put_back([run.claim])
+            await self._returns.put_back([run.claim])
         else:
-            note("job.unknown_task", job=run.claim.job_id, task=run.claim.task, why=ending.why)
-            hold = self._store.holds.hold([run.claim], Held.UNKNOWN_TASK)
-            await self._at_the_end("claims", 1, hold)
+            await self._hold(run.claim, ending.why)
         self._forget(run)
         self._bell.set()
+
+    async def _hold(self, claim: Claim, why: str) -> None:
+        """A task that this worker does not know: others may."""
+        note("job.unknown_task", job=claim.job_id, task=claim.task, why=why)
+        try:
+            async with timeout(_STOP_GRACE):
+                await self._store.holds.hold([claim], Held.UNKNOWN_TASK)
+        except (HoldfastError, TimeoutError) as error:
+            note("worker.hold_failed", job=claim.job_id, error=repr(error))
+            self._returns.begin([claim])
 
     def _over(self, run: Run) -> None:
         self._forget(run)
@@ -366,12 +366,14 @@ class Worker:
         if claim is None:
             return
         if self.runs:
-            await self._put_back([claim])
+            await self._returns.put_back([claim])
             await self._room.make()
             return
         self._room.found()
-        await self._accept([claim], began)
-        self._room.alone = bool(self.runs)
+        try:
+            await self._accept([claim], began)
+        finally:
+            self._room.alone = bool(self.runs)
 
     # --- wake-ups ---
 
@@ -397,7 +399,7 @@ class Worker:
             for run in runs:
                 self._forget(run)
             self._pace[queue].slow_down(_AHEAD_LIMIT)
-            await self._put_back([run.claim for run in runs])
+            await self._returns.put_back([run.claim for run in runs])
 
     def look(self) -> None:
         """There may be something to claim."""

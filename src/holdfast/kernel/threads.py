@@ -28,6 +28,10 @@ class ThreadCall:
         self._over = False
         self._asked = False
 
+    @property
+    def is_running(self) -> bool:
+        return self._ident is not None and not self._over
+
     def run(self, call: Callable[[], T]) -> T:
         with self._lock:
             if self._asked:

@@ -95,8 +95,9 @@ class Holdfast:
         if loop is asyncio.get_running_loop():
             await over(self._leaving)
         elif loop.is_closed():  # with the exit in the middle of it, and all that ran there
-            self._workers.clear()
-            self._entered, self._portal.home, self._leaving = False, None, None
+            for service in [each for each in self._workers if each.is_active]:
+                self._workers.discard(service)
+            await self._close()
         else:
             raise UsageError("This Holdfast is being left on another event loop. Wait for that first.")
 

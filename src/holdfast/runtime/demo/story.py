@@ -8,7 +8,7 @@ import sys
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 
-from holdfast.kernel.clock import monotonic, sleep
+from holdfast.kernel.clock import monotonic, sleep, timeout
 from holdfast.kernel.processes import Child, start_child
 from holdfast.kernel.randomness import random
 from holdfast.kernel.spawn import spawn
@@ -116,6 +116,11 @@ async def _kill(shop: Shop, name: str) -> None:
 async def _freeze(shop: Shop, name: str) -> None:
     await _until(shop, lambda: shop.held_by(name), 1)
     shop.workers[name].signal(signal.SIGSTOP)
+    while not await _can_write(shop):  # it has the file's only write lock: that is for another day
+        shop.workers[name].signal(signal.SIGCONT)
+        await sleep(0.1)
+        await _until(shop, lambda: shop.held_by(name), 1)
+        shop.workers[name].signal(signal.SIGSTOP)
     shop.board.say(f"✗ {name} is frozen (SIGSTOP) with {await shop.held_by(name)} jobs in hand")
     await _until(shop, lambda: shop.held_by(name), 0)
     await sleep(1)
@@ -123,6 +128,14 @@ async def _freeze(shop: Shop, name: str) -> None:
     shop.board.say(f"✓ {name} wakes up (SIGCONT) and goes on as if nothing had happened")
     await _until(shop, lambda: _lines(shop.refused), 1)
     shop.board.say(f"✓ {name}'s late writes are refused: {await _lines(shop.refused)}, each by its token")
+
+
+async def _can_write(shop: Shop) -> bool:
+    try:
+        async with timeout(1.0), shop.hf.transaction():
+            return True
+    except TimeoutError:
+        return False
 
 
 async def _lines(file: Path) -> int:

@@ -147,8 +147,10 @@ class Claims(Subject):
             make = partial(f.interrupt, group, worker=worker, waits=True)
             try:
                 rescued += await self._database.atomic(make, begin=IMPATIENT)
-            except Blocked as error:
-                note("rescue.passed_over", worker=worker, jobs=len(group), error=str(error))
+            except Blocked as error:  # by one of them, perhaps
+                free = await self._interrupt(group, worker)
+                rescued += free
+                note("rescue.passed_over", worker=worker, jobs=len(group) - len(free), error=str(error))
         return rescued
 
     async def _interrupt(self, found: Sequence[f.Interrupted], worker: str | None) -> list[Rescue]:

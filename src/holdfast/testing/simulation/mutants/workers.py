@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from datetime import datetime
 from functools import partial
@@ -14,6 +14,7 @@ from holdfast.jobs.backoff import Backoff
 from holdfast.jobs.deaths import Deaths
 from holdfast.jobs.executor import Ending, Executor
 from holdfast.jobs.renewer import Renewer
+from holdfast.jobs.returns import Returns
 from holdfast.jobs.run import Run
 from holdfast.jobs.schedule import Schedule
 from holdfast.jobs.slots import Slots
@@ -52,10 +53,10 @@ def _finished_without_a_fence(stack: ExitStack) -> None:
 def _who_leaves_forgets_a_job(stack: ExitStack) -> None:
     """what was claimed and not run is not put back when its worker leaves"""
 
-    async def nothing(self: Worker, claims: list[Claim]) -> None:
+    def nothing(self: Returns, claims: Sequence[Claim]) -> None:
         return
 
-    replace(stack, Worker, "_put_back", nothing)
+    replace(stack, Returns, "begin", nothing)
 
 
 @of_workers("who leaves cuts off a claim")
