@@ -38,7 +38,7 @@ async def test_what_has_ended_well_is_not_put_back_while_its_lock_is_not_given_b
     service = hf.worker()
     await service.start()
     await asked.wait()
-    assert await leave(service)
+    assert not await leave(service)
     assert await handle.result(0) == "done"
 
 
@@ -59,7 +59,7 @@ async def test_a_hook_that_is_slow_to_hear_of_a_success_does_not_undo_it(hf, sho
     service = hf.worker()
     await service.start()
     await asked.wait()
-    assert await leave(service)
+    assert not await leave(service)
     assert await handle.result(0) == "done"
 
 
@@ -130,27 +130,6 @@ async def test_what_is_being_put_back_goes_back_although_its_worker_leaves(hf, m
     assert {record.interruptions for record in records} == {0}
 
 
-async def test_one_that_cannot_be_put_back_does_not_keep_the_others(hf, monkeypatch):
-    monkeypatch.setattr(returns, "_TRY", 0.3)
-    release, bad = hf.store.claims.release, []
-
-    async def refuse(claims):
-        if any(claim.job_id in bad for claim in claims):
-            await asyncio.sleep(3600)
-        return await release(claims)
-
-    @hf.task
-    async def never() -> None: ...
-
-    monkeypatch.setattr(hf.store.claims, "release", refuse)
-    handles = await never.enqueue_many([{}] * 5)
-    claims = await hf.store.claims.claim({"default": 5}, lease=60, worker="w")
-    bad.append(claims[2].job_id)
-    await returns.Returns(hf.store.claims).put_back(claims)
-    states = [await handle.status() for handle in handles]
-    assert states.count(State.QUEUED) == 4
-
-
 async def test_a_suspect_that_cannot_be_taken_does_not_keep_its_worker_alone(hf, monkeypatch):
     @hf.task
     async def quick() -> str:
@@ -175,3 +154,143 @@ async def test_a_suspect_that_cannot_be_taken_does_not_keep_its_worker_alone(hf,
         service.worker.look()
         assert await suspect.result(10) == "done"
     assert not fails
+
+
+@pytest.fixture
+async def claims(hf):
+    @hf.task
+    async def never() -> None: ...
+
+    await never.enqueue_many([{}] * 4)
+    return await hf.store.claims.claim({"default": 4}, lease=60, worker="w")
+
+
+def returns_of(store, **options):
+    options = {"lease": 60, "is_over": lambda _: False, "on_empty": lambda: None} | options
+    return returns.Returns(store.claims, **options)
+
+
+async def test_one_that_cannot_be_put_back_does_not_keep_those_that_come_later(hf, claims, monkeypatch):
+    release = hf.store.claims.release
+
+    async def refuse(wanted):
+        if claims[0] in wanted:
+            raise StoreUnavailable("not now")
+        return await release(wanted)
+
+    monkeypatch.setattr(hf.store.claims, "release", refuse)
+    back = returns_of(hf.store)
+    back.begin(claims[:1])
+    async with asyncio.timeout(1):
+        await back.put_back(claims[1:])
+    assert [(await hf.jobs.get(claim.job_id)).state for claim in claims[1:]] == [State.QUEUED] * 3
+
+
+async def test_who_leaves_tries_again_at_once_although_the_store_was_away_for_long(hf, claims, monkeypatch):
+    monkeypatch.setattr(returns, "_PAUSE", 3600.0)
+    release, away = hf.store.claims.release, [True]
+
+    async def refuse(wanted):
+        if away:
+            raise StoreUnavailable("not now")
+        return await release(wanted)
+
+    monkeypatch.setattr(hf.store.claims, "release", refuse)
+    back = returns_of(hf.store)
+    back.begin(claims)
+    await asyncio.sleep(0.05)
+    away.clear()
+    await back.rest()
+    assert back.is_empty
+    assert (await hf.jobs.get(claims[0].job_id)).state is State.QUEUED
+
+
+async def test_what_has_ended_meanwhile_is_not_put_back(hf, claims):
+    ended = claims[0].job_id, claims[0].token
+    await returns_of(hf.store, is_over=lambda key: key == ended).put_back(claims)
+    states = [(await hf.jobs.get(claim.job_id)).state for claim in claims]
+    assert states == [State.RUNNING, *[State.QUEUED] * 3]
+
+
+async def test_what_cannot_be_put_back_is_given_up_with_its_lease(hf, claims, monkeypatch):
+    async def refuse(wanted):
+        raise StoreUnavailable("never")
+
+    monkeypatch.setattr(hf.store.claims, "release", refuse)
+    back = returns_of(hf.store, lease=0.1)
+    await back.put_back(claims)
+    assert back.is_empty
+
+
+async def test_a_lock_is_given_back_although_that_takes_longer_than_anyone_waits(hf, monkeypatch):
+    monkeypatch.setattr("holdfast.jobs.executor._UNLOCKING", 0.05)
+    release = hf.store.leases.release
+
+    async def slowly(lease):
+        await asyncio.sleep(0.2)
+        return await release(lease)
+
+    @hf.task(lock="one")
+    async def once() -> str:
+        return "done"
+
+    monkeypatch.setattr(hf.store.leases, "release", slowly)
+    first, second = await once.enqueue(), await once.enqueue()
+    async with hf.worker():
+        assert await first.result(10) == "done"
+        assert await second.result(10) == "done"
+
+
+async def test_a_hook_that_ends_the_program_does_not_undo_a_success(hf):
+    runs = []
+
+    class Rude(Middleware):
+        async def on_succeeded(self, job, result):
+            raise SystemExit(3)
+
+    @hf.task
+    async def once() -> str:
+        runs.append(1)
+        return "done"
+
+    hf.use(Rude())
+    handle = await once.enqueue()
+    async with hf.worker():
+        assert await handle.result(10) == "done"
+    assert runs == [1]
+
+
+async def test_a_worker_is_not_idle_while_claims_are_on_their_way_back(hf, claims, monkeypatch):
+    go, release, idle = asyncio.Event(), hf.store.claims.release, asyncio.Event()
+
+    async def slowly(wanted):
+        await go.wait()
+        return await release(wanted)
+
+    service = hf.worker(poll=0.1)
+    await service.start()
+    monkeypatch.setattr(hf.store.claims, "release", slowly)
+    service.worker._returns.begin(claims)
+    service.worker.on_idle = idle.set
+    await asyncio.sleep(0.3)
+    assert not idle.is_set()
+    go.set()
+    async with asyncio.timeout(10):
+        await idle.wait()
+    assert [(await hf.jobs.get(claim.job_id)).state for claim in claims] == [State.SUCCEEDED] * 4
+    await service.stop()
+
+
+async def test_one_that_cannot_be_put_back_does_not_keep_the_others(hf, claims, monkeypatch):
+    monkeypatch.setattr(returns, "_TOGETHER", 0.1)
+    release = hf.store.claims.release
+
+    async def refuse(wanted):
+        if claims[2] in wanted:
+            await asyncio.sleep(3600)
+        return await release(wanted)
+
+    monkeypatch.setattr(hf.store.claims, "release", refuse)
+    await returns_of(hf.store).put_back(claims)
+    states = [(await hf.jobs.get(claim.job_id)).state for claim in claims]
+    assert states.count(State.QUEUED) == 3

@@ -255,7 +255,7 @@ async def test_a_suspect_waits_for_a_long_run_without_stopping_the_others(hf):
     await long.enqueue()
     async with hf.worker({"default": 5, "other": 5}) as service:
         worker = service.worker
-        worker._room.due = monotonic() + 60
+        worker._room.due = worker._room._idle_due = monotonic() + 60
         await begun.wait()
         [run] = worker.runs.values()
         run.began -= 100
@@ -286,7 +286,8 @@ async def busy(hf):
     await hf.store.claims.rescue_worker("dead")
     await work.enqueue()
     async with hf.worker({"default": 5, "other": 5}, lease=5, grace=0) as service:
-        service.worker._room.due = monotonic() + 60
+        room = service.worker._room
+        room.due = room._idle_due = monotonic() + 60
         await begun.wait()
         yield service.worker
 

@@ -6,6 +6,7 @@ import asyncio
 import inspect
 import sys
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from functools import partial
 from typing import Any, TypeAlias
 
@@ -33,12 +34,12 @@ from holdfast.kernel.errors import (
 from holdfast.kernel.masking import secret_values
 from holdfast.kernel.outcomes import RESULT_LIMIT, Dead, Done, Outcome
 from holdfast.kernel.randomness import jittered
-from holdfast.kernel.spawn import to_its_end
+from holdfast.kernel.spawn import over, spawn, to_its_end
 from holdfast.kernel.telemetry import note
 from holdfast.kernel.threads import Stopped, ThreadCall, Threads
 from holdfast.kernel.waits import Telling
 from holdfast.store.ports import Store
-from holdfast.store.records import Claim, Finish
+from holdfast.store.records import Claim, Finish, Lease
 
 LOCK_PATIENCE = 1.0  # seconds, about, until a job whose lock is held tries again
 # Seconds between tries to write a death with its handlers' rows.
@@ -230,17 +231,25 @@ class Executor:
         run.lock = await self._store.leases.acquire(name, owner=owner, ttl=self._lease)
 
     async def _unlock(self, run: Run) -> None:
+        """It goes on when it takes longer than anybody waits: a lock that is not given back stays for its whole lease."""
         assert run.lock is not None
-        try:
+        unlocking = spawn(self._give_back(run.lock), name="unlock")
+        with suppress(TimeoutError):
             async with timeout(_UNLOCKING):
-                await self._store.leases.release(run.lock)
-        except (HoldfastError, TimeoutError) as error:  # it ends by itself
-            note("lock.not_released", lock=run.lock.name, error=repr(error))
+                await over(unlocking)
+
+    async def _give_back(self, lock: Lease) -> None:
+        try:
+            await self._store.leases.release(lock)
+        except HoldfastError as error:  # it ends by itself
+            note("lock.not_released", lock=lock.name, error=repr(error))
 
     # --- ends other than by returning ---
 
     async def _ended_by(self, run: Run, error: BaseException) -> Ending:
         run.over = True
+        if run.ending is not None and run.stop is not Stop.LOST:  # a hook has failed in a way of its own
+            return run.ending
         if run.job is not None and run.job.completed:
             return await self._completed(run, error)
         if isinstance(error, asyncio.CancelledError | Stopped) and run.stop is not None:

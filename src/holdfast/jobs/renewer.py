@@ -34,6 +34,7 @@ class Renewer:
         self._beside: Beside | None = None
         self._bell: asyncio.Event | None = None
         self._stopping = False
+        self._renewing: asyncio.Task[None] | None = None
         self._trouble: str | None = None
         self._given_up: dict[tuple[str, int], float] = {}  # since when
         self._unlocked: dict[tuple[str, int], float] = {}  # whose lock is lost, since when
@@ -62,6 +63,8 @@ class Renewer:
     def _wake(self) -> None:
         if self._bell is not None:
             self._bell.set()
+        if self._renewing is not None:  # a store that does not answer is not waited for
+            self._renewing.cancel()
 
     # --- on the renewer's own loop from here on ---
 
@@ -111,9 +114,13 @@ class Renewer:
                 continue
             try:
                 async with timeout(self._lease / 3):
-                    await self._renew(store)
+                    self._renewing = spawn(self._renew(store), name="renewer-renew")
+                    await self._renewing
                 self._due = monotonic() + jittered(self._lease / 3, 0.1)
                 self._trouble = None
+            except asyncio.CancelledError:
+                if not self._stopping:
+                    raise
             except Exception as error:  # noqa: BLE001  whatever it is: who does not renew loses every job
                 self._trouble = f"leases were not renewed: {error}"
                 note("renewer.failed", error=repr(error))
@@ -176,7 +183,7 @@ class Renewer:
             for key in [key for key in stopped if key not in self._runs]:
                 del stopped[key]
         self._post(self._beat)
-        for run in list(self._runs.values()):
+        for run in [each for each in list(self._runs.values()) if self._goes_on(each)]:
             if run.needs_lease and self._is_late(run, now):
                 self._give_up(run, now)
             if self._is_lock_late(run, now):

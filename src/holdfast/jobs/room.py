@@ -5,12 +5,15 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from holdfast.jobs.run import Run
-from holdfast.kernel.clock import monotonic
+from holdfast.kernel.clock import monotonic, timeout
 from holdfast.kernel.randomness import jittered
+from holdfast.kernel.telemetry import note
 from holdfast.store.ports import Leases
+from holdfast.store.records import Lease
 
 _EVERY = 2.0  # seconds between looks for suspects
 _CLEARING = 30.0  # seconds for which other work waits for a suspect's turn, at most
+_GIVING_BACK = 1.0  # seconds
 _LONGEST_PAUSE = 3600.0  # seconds between two times, at most
 _LEASE = "holdfast:suspects"  # of the one worker that makes room
 
@@ -25,6 +28,8 @@ class Room:
         self._worker = worker
         self.alone = False  # a suspect runs here, and nothing else
         self.due = 0.0  # on the monotonic clock; a worker that begins has room for one
+        self._idle_due = 0.0  # the same while nothing runs here: then there is room at once
+        self._right: Lease | None = None  # to make room
         self._clearing_until = 0.0
         self._ttl = min(
             2 * _CLEARING, lease
@@ -38,14 +43,15 @@ class Room:
             return False
         if self.clears():
             return not self._runs
-        return monotonic() >= self.due
+        return monotonic() >= (self.due if self._runs else min(self.due, self._idle_due))
 
     def clears(self) -> bool:
         """Whether this worker takes nothing else until a suspect has had its turn."""
         return monotonic() < self._clearing_until
 
     def looked(self) -> None:
-        self._clearing_until, self.due = 0.0, monotonic() + jittered(_EVERY)
+        self._clearing_until = 0.0
+        self.due = self._idle_due = monotonic() + jittered(_EVERY)
 
     def found(self) -> None:
         """A suspect's turn has come."""
@@ -84,4 +90,15 @@ class Room:
     async def _may_clear(self) -> bool:
         """One worker of the fleet is enough."""
         self._kept = monotonic()
-        return await self._leases.acquire(_LEASE, owner=self._worker, ttl=self._ttl) is not None
+        self._right = await self._leases.acquire(_LEASE, owner=self._worker, ttl=self._ttl)
+        return self._right is not None
+
+    async def give_back(self) -> None:
+        """It needs no room any more: another may."""
+        if (right := self._right) is not None:
+            self._right, self._clearing_until = None, 0.0
+            try:
+                async with timeout(_GIVING_BACK):
+                    await self._leases.release(right)
+            except Exception as error:  # noqa: BLE001  it ends by itself
+                note("worker.room_kept", worker=self._worker, error=repr(error))

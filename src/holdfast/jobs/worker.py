@@ -31,6 +31,7 @@ from holdfast.store.states import Held
 _RETURNED = (Released, Unknown)
 POLL = 1.0  # seconds between looks when no wake-up comes
 _AHEAD_LIMIT = 0.5  # seconds for which what was taken ahead of its slot waits at most, about
+_MOMENT = 0.5  # seconds
 _STOP_GRACE = 2.0  # seconds that stopped runs have to end, and what has ended to be written
 
 
@@ -64,7 +65,9 @@ class Worker:
         self._trouble: str | None = None
         self._draining = self._has_left = False
         self._room = Room(store.leases, runs, worker=name, lease=lease)
-        self._returns = Returns(store.claims)
+        self._returns = Returns(
+            store.claims, lease=lease, is_over=self._is_known_to_be_over, on_empty=self.look
+        )
         self._tasks: list[asyncio.Task[None]] = []
         self._apart: set[asyncio.Task[None]] = set()  # finishes that wait for another's transaction
         self._hurried = float("inf")  # on the monotonic clock: until then what runs may end, while it leaves
@@ -104,11 +107,10 @@ class Worker:
     async def let_go(self) -> bool:
         """Put back what still runs after `stop`; whether there was any. The process must end now."""
         held = bool(self.runs)
-        for run in list(self.runs.values()):
-            if run.ending is not None:  # what has ended is not run again if that can still be written
-                self._conclude(run, run.ending)
         await self._write_all()
-        await self._returns.put_back([run.claim for run in self.runs.values() if run.finish is None])
+        back = [run.claim for run in self.runs.values() if run.finish is None]
+        await asyncio.gather(self._returns.put_back(back), self._write_all())
+        await self._write_all(_MOMENT)  # what has ended meanwhile
         return held
 
     def _let_go_of_unrun(self) -> None:
@@ -135,12 +137,18 @@ class Worker:
         for task in tasks:
             await end(task)
         self._has_left = True
-        await asyncio.gather(self._write_all(), self._returns.rest())
+        await asyncio.gather(self._write_all(), self._returns.rest(), self._room.give_back())
 
-    async def _write_all(self) -> None:
-        """What has ended, each by itself, so that none stands in the way of another. A silent store is not waited for."""
+    async def _write_all(self, seconds: float | None = None) -> None:
+        """What has ended, each by itself, so that none stands in the way of another. A silent store is not waited for.
+
+        Also what is known to have ended, and kept by a hook or a lock: it is not run again if that can still be written.
+        """
+        for run in list(self.runs.values()):
+            if run.ending is not None:
+                self._conclude(run, run.ending)
         with suppress(TimeoutError):
-            async with timeout(_STOP_GRACE):
+            async with timeout(_STOP_GRACE if seconds is None else seconds):
                 while self._finishes or self._apart:
                     finishes, self._finishes = self._finishes, []
                     for item in finishes:
@@ -182,7 +190,7 @@ class Worker:
         return bool(self.runs or self._finishes or not self._draining)
 
     def _seems_idle(self) -> bool:
-        return not (self.runs or self._draining or self._may_look())
+        return not (self.runs or self._draining or self._may_look()) and self._returns.is_empty
 
     async def _is_idle(self) -> bool:
         """Upkeep may not have come round yet: what has arrived is promoted, and a suspect looked for, before it counts."""
@@ -307,6 +315,9 @@ class Worker:
             self._conclude(run, ending)
         self._bell.set()
 
+    def _is_known_to_be_over(self, key: tuple[str, int]) -> bool:
+        return (run := self.runs.get(key)) is not None and run.ending is not None
+
     def _conclude(self, run: Run, outcome: Outcome) -> None:
         if run.finish is not None:
             return
@@ -367,13 +378,15 @@ class Worker:
             return
         if self.runs:
             await self._returns.put_back([claim])
-            await self._room.make()
+            if not self._draining:
+                await self._room.make()
             return
         self._room.found()
         try:
             await self._accept([claim], began)
         finally:
             self._room.alone = bool(self.runs)
+        await self._room.give_back()
 
     # --- wake-ups ---
 
