@@ -5,10 +5,14 @@ import asyncio
 import pytest
 from waiting import until
 
-from holdfast import Middleware
+from holdfast import Job, Middleware
 from holdfast.jobs import returns
+from holdfast.jobs.run import Stop
 from holdfast.jobs.worker import Worker
+from holdfast.kernel.clock import monotonic
 from holdfast.kernel.errors import StoreUnavailable
+from holdfast.kernel.outcomes import Done
+from holdfast.store.records import Finish
 from holdfast.store.states import State
 
 
@@ -294,3 +298,61 @@ async def test_one_that_cannot_be_put_back_does_not_keep_the_others(hf, claims, 
     await returns_of(hf.store).put_back(claims)
     states = [(await hf.jobs.get(claim.job_id)).state for claim in claims]
     assert states.count(State.QUEUED) == 3
+
+
+async def test_a_run_that_lost_its_lease_and_returns_all_the_same_is_put_back(hf):
+    """At once: the renewer gave it up in time, so it is still ours."""
+    begun = asyncio.Event()
+
+    @hf.task
+    async def polite(job: Job) -> str:
+        if job.attempt == 1 and not begun.is_set():
+            begun.set()
+            try:
+                await asyncio.sleep(3600)
+            except asyncio.CancelledError:
+                return "tidied up"
+        return "done"
+
+    handle = await polite.enqueue()
+    async with hf.worker(lease=60) as service:
+        await begun.wait()
+        [run] = service.worker.runs.values()
+        run.halt(Stop.LOST)
+        assert await handle.result(10) == "done"
+    assert (await handle.record()).interruptions == 0
+
+
+async def test_nothing_is_waited_for_while_others_may_run_what_goes_on_here(hf, monkeypatch, short):
+    """Not even what has ended and cannot be written."""
+    begun, go, released = asyncio.Event(), asyncio.Event(), []
+    release = hf.store.claims.release
+
+    @hf.task
+    async def deaf() -> None:
+        begun.set()
+        while not go.is_set():
+            try:
+                await go.wait()
+            except asyncio.CancelledError:
+                continue
+
+    async def never(*_, **__):
+        await asyncio.sleep(3600)
+
+    async def note(claims):
+        released.append(monotonic())
+        return await release(claims)
+
+    await deaf.enqueue()
+    service = hf.worker()
+    await service.start()
+    await begun.wait()
+    monkeypatch.setattr(hf.store.claims, "finish", never)
+    monkeypatch.setattr(hf.store.claims, "finish_and_claim", never)
+    monkeypatch.setattr(hf.store.claims, "release", note)
+    service.worker._begin_apart(Finish(next(iter(service.worker.runs.values())).claim, Done()))
+    await service.stop(grace=0)
+    assert await service.let_go()
+    assert monotonic() - released[-1] < 0.4
+    go.set()

@@ -110,7 +110,10 @@ class Executor:
     async def _ending(self, run: Run) -> Ending:
         try:
             ending = await self._body(run)
-            return await self._lost(run) if run.stop is Stop.LOST else ending
+            if run.stop is not Stop.LOST:
+                return ending
+            run.ending = None
+            return await self._lost(run)
         except _NOT_OURS:
             raise
         except BaseException as error:  # noqa: BLE001  also what ends programs, and what extensions raise past Exception

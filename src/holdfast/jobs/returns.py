@@ -45,7 +45,6 @@ class Returns:
         if not new:
             return None
         self._held |= new
-        self._try_now()
         task = spawn(self._put_back(list(new.values())), name="worker-returns")
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
@@ -70,7 +69,7 @@ class Returns:
         until = monotonic() + self._lease  # nobody renews them: after that they are another's
         together = spawn(self._try(claims), name="worker-returns-try")
         with suppress(TimeoutError):
-            async with timeout(_TOGETHER):
+            async with timeout(_TOGETHER if len(claims) > 1 else _TRY):
                 await over(together)
         await asyncio.gather(*(self._insist(claim, until) for claim in claims))
         if not self._held:
@@ -100,6 +99,7 @@ class Returns:
             return False
         for claim in claims:
             self._held.pop(_key(claim), None)
+        self._try_now()
         return True
 
 

@@ -66,7 +66,7 @@ class Worker:
         self._draining = self._has_left = False
         self._room = Room(store.leases, runs, worker=name, lease=lease)
         self._returns = Returns(
-            store.claims, lease=lease, is_over=self._is_known_to_be_over, on_empty=self.look
+            store.claims, lease=lease, is_over=self._is_known_to_be_over, on_empty=self._all_are_back
         )
         self._tasks: list[asyncio.Task[None]] = []
         self._apart: set[asyncio.Task[None]] = set()  # finishes that wait for another's transaction
@@ -107,10 +107,14 @@ class Worker:
     async def let_go(self) -> bool:
         """Put back what still runs after `stop`; whether there was any. The process must end now."""
         held = bool(self.runs)
-        await self._write_all()
-        back = [run.claim for run in self.runs.values() if run.finish is None]
-        await asyncio.gather(self._returns.put_back(back), self._write_all())
-        await self._write_all(_MOMENT)  # what has ended meanwhile
+        await asyncio.gather(self._write_all(), self._returns.rest())
+        stuck = set(self._apart)
+        await self._returns.put_back([run.claim for run in self.runs.values() if run.finish is None])
+        # From now on others may run them, and nothing is waited for but what has ended meanwhile.
+        self._conclude_known()
+        with suppress(TimeoutError):
+            async with timeout(_MOMENT):
+                await over(*(self._apart - stuck))
         return held
 
     def _let_go_of_unrun(self) -> None:
@@ -139,16 +143,14 @@ class Worker:
         self._has_left = True
         await asyncio.gather(self._write_all(), self._returns.rest(), self._room.give_back())
 
-    async def _write_all(self, seconds: float | None = None) -> None:
+    async def _write_all(self) -> None:
         """What has ended, each by itself, so that none stands in the way of another. A silent store is not waited for.
 
         Also what is known to have ended, and kept by a hook or a lock: it is not run again if that can still be written.
         """
-        for run in list(self.runs.values()):
-            if run.ending is not None:
-                self._conclude(run, run.ending)
+        self._conclude_known()
         with suppress(TimeoutError):
-            async with timeout(_STOP_GRACE if seconds is None else seconds):
+            async with timeout(_STOP_GRACE):
                 while self._finishes or self._apart:
                     finishes, self._finishes = self._finishes, []
                     for item in finishes:
@@ -313,6 +315,17 @@ class Worker:
             spawn(self._return(run, ending), name="worker-return")
         else:
             self._conclude(run, ending)
+        self._bell.set()
+
+    def _conclude_known(self) -> None:
+        for run in list(self.runs.values()):
+            if run.ending is not None:
+                self._conclude(run, run.ending)
+
+    def _all_are_back(self) -> None:
+        """A burst runs them yet; others find them at their next look."""
+        if self.on_idle is not None:
+            self.look()
         self._bell.set()
 
     def _is_known_to_be_over(self, key: tuple[str, int]) -> bool:
