@@ -7,6 +7,7 @@ that nothing is left.
 from __future__ import annotations
 
 import asyncio
+import os
 import time
 from dataclasses import dataclass
 from typing import Any
@@ -15,6 +16,7 @@ from bench import body
 from bench.caller import Caller
 from bench.fleet import Fleet
 
+STEPS = 10  # of a job, when steps are measured
 CUT = 20.0  # seconds after which a run is cut off; what was done by then counts
 LEAST, MOST = 50, 400_000  # jobs
 _STAGGER = 3.0  # seconds in which all processes must have begun after the first one
@@ -31,6 +33,13 @@ def drain(peer: Any, *, guess: float, seconds: float, processes: int, **_: Any) 
             _await_ready(fleet, processes)
             peer.go()
         return _watch(peer, fleet, jobs, getattr(peer, "EXECUTING", processes))
+
+
+def drain_steps(peer: Any, **options: Any) -> dict[str, Any]:
+    """The same with jobs of several recorded steps each; the rate is that of steps."""
+    os.environ["BENCH_STEPS"] = str(STEPS)  # the workers read it
+    answer = drain(peer, **options | {"guess": options["guess"] / STEPS})
+    return answer | {"rate": answer["rate"] * STEPS, "steps": answer["jobs"] * STEPS}
 
 
 async def _fill(peer: Any, jobs: int) -> None:

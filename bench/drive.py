@@ -19,6 +19,7 @@ MEASURES = {
     "enqueue_concurrent": enqueue.concurrent,
     "enqueue_bulk": enqueue.bulk,
     "drain": drain.drain,
+    "steps": drain.drain_steps,
     "latency": latency.latency,
     "recovery": recovery.recovery,
 }

@@ -12,7 +12,18 @@ from bench.systems import System
 
 Named = tuple[str, str, float, str]  # key of the answer, measure, factor, unit
 _RATE = {"enqueue_one", "enqueue_concurrent", "enqueue_bulk", "drain"}
-_TOLD = ("jobs", "seconds", "size", "batch", "callers", "samples", "memory_all", "cpu_us_per_job", "cut")
+_TOLD = (
+    "jobs",
+    "steps",
+    "seconds",
+    "size",
+    "batch",
+    "callers",
+    "samples",
+    "memory_all",
+    "cpu_us_per_job",
+    "cut",
+)
 
 
 class Figures:
@@ -47,6 +58,8 @@ class Figures:
 def _values(system: System, measure: str, answer: dict[str, Any]) -> Iterator[tuple[str, float, str]]:
     if measure in _RATE:
         yield measure, answer["rate"], "jobs/s"
+    if measure == "steps":
+        yield measure, answer["rate"], "steps/s"
     if measure == "enqueue_one" and system.name == "limit":
         yield "commit_p50", answer["p50"], "ms"
         yield "commit_p99", answer["p99"], "ms"

@@ -65,6 +65,7 @@ def musts(figures: Sequence[Figure]) -> Iterator[Must]:
     table = Table(figures)
     yield from _drain_on_postgres(table)
     yield from _drain_on_sqlite(table)
+    yield from _steps(table)
     for store in ("postgres", "sqlite"):
         yield Must(
             f"{store}: enqueue, one caller ≥ 0.8 of the limit", 0.8, table.over_limit(store, "enqueue_one")
@@ -92,6 +93,11 @@ def _drain_on_postgres(table: Table) -> Iterator[Must]:
     best = table.over_best("postgres", "drain", elsewhere="redis")
     yield Must("postgres: drain ≥ 3 times the best peer on Redis", 3.0, best)
     yield Must("postgres: drain ≥ 0.25 of the limit", 0.25, table.over_limit("postgres", "drain"))
+
+
+def _steps(table: Table) -> Iterator[Must]:
+    reached = table.over("postgres", "steps", table.rate("dbos", "postgres", "steps"))
+    yield Must("postgres: steps ≥ 5 times dbos", 5.0, reached)
 
 
 def _drain_on_sqlite(table: Table) -> Iterator[Must]:

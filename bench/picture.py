@@ -21,6 +21,7 @@ PANELS = {
     "enqueue_one": "Enqueue, one caller awaiting each commit, jobs/s",
     "enqueue_concurrent": "Enqueue, 100 callers at once, jobs/s",
     "enqueue_bulk": "Enqueue in bulk, jobs/s",
+    "steps": "Steps of jobs with ten each, steps/s",
     "latency_p50": "Pickup latency, median, ms (less is better)",
     "latency_p99": "Pickup latency, p99, ms (less is better)",
     "memory_idle": "Memory of an idle worker, MB (less is better)",

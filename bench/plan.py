@@ -9,7 +9,7 @@ from typing import Any
 from bench.systems import HOLDFAST, LIMITS, PEERS, STORES, System
 
 # The most important first: when time runs out, the last ones are left out.
-MEASURES = ("drain", "enqueue_one", "enqueue_concurrent", "enqueue_bulk", "latency", "recovery")
+MEASURES = ("drain", "enqueue_one", "enqueue_concurrent", "enqueue_bulk", "latency", "steps", "recovery")
 _OF_LIMITS = {"drain", "enqueue_one", "enqueue_bulk"}
 
 
@@ -109,6 +109,8 @@ def _peers(store: str) -> Iterator[System]:
 def _applies(system: System, measure: str) -> bool:
     if system.name == "limit":
         return measure in _OF_LIMITS
+    if measure == "steps":
+        return system.has_steps
     if system.store == "redis-fsync":
         return measure in ("drain", "enqueue_one")
     return measure != "enqueue_bulk" or system.bulk > 0

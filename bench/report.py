@@ -13,6 +13,7 @@ MEASURES = {
     "enqueue_one": "enqueue, one caller awaiting each commit",
     "enqueue_concurrent": "enqueue, 100 callers at once",
     "enqueue_bulk": "enqueue, 10,000 in one call",
+    "steps": "steps of jobs with ten each, recorded",
     "latency_p50": "pickup latency, p50",
     "latency_p99": "pickup latency, p99",
     "memory_idle": "memory of an idle worker",
@@ -30,12 +31,14 @@ def rows(figures: Sequence[Figure]) -> Iterator[Row]:
     for measure in MEASURES:
         for store in FULL.stores:
             found = [each for each in figures if (each.store, each.measure) == (store, measure)]
-            for each in sorted(found, key=lambda each: -each.rate if each.unit == "jobs/s" else each.rate):
+            for each in sorted(
+                found, key=lambda each: each.rate if each.unit in LESS_IS_BETTER else -each.rate
+            ):
                 yield measure, store, each.system, _said(each), _times(each, ours)
 
 
 def _said(figure: Figure) -> str:
-    number = f"{figure.rate:,.0f}" if figure.unit == "jobs/s" else f"{figure.rate:,.3g}"
+    number = f"{figure.rate:,.0f}" if figure.unit not in LESS_IS_BETTER else f"{figure.rate:,.3g}"
     return f"{number} {figure.unit}"
 
 

@@ -22,6 +22,7 @@ class System:
     config: str = ""  # of the drain, in words
     bulk: int = BULK  # jobs in one bulk call; 0: there is no such call
     durable: bool = True  # whether a job that was acknowledged survives the loss of power
+    has_steps: bool = False  # whether a job can have steps whose results are recorded
     own_worker: bool = True  # False: the loop that runs jobs is ours
     settings: dict[str, str] = field(default_factory=dict, hash=False)  # read by the module
 
@@ -52,13 +53,28 @@ LIMITS = [
     System("limit", "sqlite", "bench.limits", guess=80_000, config="claim 100, then delete; 1 process"),
 ]
 HOLDFAST = [
-    System("holdfast", "postgres", "bench.peers.holdfast", guess=20_000, config="2 processes, 100 slots"),
-    System("holdfast", "sqlite", "bench.peers.holdfast", guess=20_000, config="1 process, 100 slots"),
+    System(
+        "holdfast",
+        "postgres",
+        "bench.peers.holdfast",
+        guess=20_000,
+        config="2 processes, 100 slots",
+        has_steps=True,
+    ),
+    System(
+        "holdfast",
+        "sqlite",
+        "bench.peers.holdfast",
+        guess=20_000,
+        config="1 process, 100 slots",
+        has_steps=True,
+    ),
 ]
 PEERS = [
     _peer("pgqueuer", "postgres", 15_000, "2 processes, batches of 500, uvloop"),
     _peer("procrastinate", "postgres", 480, "2 processes, concurrency 10"),
-    _peer("dbos", "postgres", 400, "2 processes, concurrency 100, poll 50 ms", bulk=1_000),
+    _peer("dbos", "postgres", 400, "2 processes, concurrency 100, poll 50 ms", bulk=1_000,
+          has_steps=True),
     _peer("saq", "postgres", 400, "2 processes, concurrency 50", bulk=0),
     _peer("huey", "redis", 4_200, "4 processes", bulk=0),
     _peer("dramatiq", "redis", 3_800, "2 processes, 8 threads, prefetch 64", bulk=0),

@@ -1,4 +1,4 @@
-"""DBOS on PostgreSQL: a queue of workflows without steps. Its worker: python -m bench.peers.dbos."""
+"""DBOS on PostgreSQL: a queue of workflows, with steps when those are measured. Its worker: python -m bench.peers.dbos."""
 
 from __future__ import annotations
 
@@ -17,9 +17,19 @@ from bench.place import url
 _QUEUED = {"workflow_name": "noop", "queue_name": "bench", "app_version": "1"}
 
 
+_STEPS = int(os.environ.get("BENCH_STEPS", "0"))
+
+
 @DBOS.workflow(name="noop")
 def noop(job: dict[str, Any]) -> None:
+    for place in range(_STEPS):
+        step(place)
     body.run(job)
+
+
+@DBOS.step(name="step")
+def step(place: int) -> int:
+    return place
 
 
 class Producer:

@@ -10,16 +10,31 @@ from typing import Any
 
 from bench import body
 from bench.place import url
-from holdfast import Holdfast
+from holdfast import Holdfast, Job
 
 SLOTS = 100
 
 hf = Holdfast(url())
 
 
-@hf.task(name="noop")
+STEPS = int(os.environ.get("BENCH_STEPS", "0"))
+
+
 async def noop(number: int, sent: int, nap: float, pad: str, tail: str) -> None:  # noqa: ARG001
     await body.run_async({"number": number, "sent": sent, "nap": nap})
+
+
+async def stepped(job: Job, number: int, sent: int, nap: float, pad: str, tail: str) -> None:
+    for place in range(STEPS):
+        await job.step(f"step:{place}", step, place)
+    await noop(number, sent, nap, pad, tail)
+
+
+async def step(place: int) -> int:
+    return place
+
+
+task: Any = hf.task(name="noop")(stepped if STEPS else noop)
 
 
 class Producer:
@@ -30,10 +45,10 @@ class Producer:
         await hf.__aexit__(None, None, None)
 
     async def one(self, job: dict[str, Any]) -> None:
-        await noop.enqueue(**job)
+        await task.enqueue(**job)
 
     async def many(self, jobs: Sequence[dict[str, Any]]) -> None:
-        await noop.enqueue_many(jobs)
+        await task.enqueue_many(jobs)
 
 
 def prepare() -> None:
