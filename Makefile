@@ -11,7 +11,7 @@ ready := .venv/.ready
 # A .venv whose interpreter is gone is made again.
 $(shell $(run) -c '' >/dev/null 2>&1 || rm -f $(ready))
 
-.PHONY: help demo test check sim sim-mutants bench bench-store bench-profile format lock lock-bench
+.PHONY: help demo test check chaos sim sim-mutants bench bench-store bench-profile format lock lock-bench
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -29,6 +29,9 @@ check: $(ready) ## Check format, lint, types, import direction and seams
 	@$(run) -m tools.check_docstrings
 	@$(run) -m tools.check_layers
 	@$(run) -m tools.check_seams
+
+chaos: $(ready) ## Kill, freeze and cut off real processes and databases a thousand times, then count (ARGS="--short", "publications")
+	@$(run) -m chaos $(ARGS)
 
 sim: $(ready) ## Run the engine in a seeded simulation (SEEDS=100)
 	@$(run) -m holdfast.testing.simulation --seeds $(SEEDS) $(ARGS)

@@ -2,24 +2,12 @@
 
 from __future__ import annotations
 
-import asyncio
-import time
 from contextlib import contextmanager
 
 from holdfast.kernel.telemetry import subscribe
+from tools.waiting import until
 
-
-async def until(check, seconds=10.0):
-    """Wait for a fact."""
-    end = time.monotonic() + seconds
-    while True:
-        found = check()
-        if asyncio.iscoroutine(found):
-            found = await found
-        if found:
-            return found
-        assert time.monotonic() < end, "it did not come true"
-        await asyncio.sleep(0.01)
+__all__ = ["heard", "until"]
 
 
 @contextmanager

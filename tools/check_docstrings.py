@@ -8,7 +8,7 @@ from collections.abc import Iterator
 
 from tools.sources import Problem, Source, read, report
 
-FOLDERS = ["src", "tests", "tools", "bench", "systems", "simulators"]
+FOLDERS = ["src", "tests", "tools", "bench", "chaos", "systems", "simulators"]
 
 
 def check(source: Source) -> Iterator[Problem]:

@@ -19,12 +19,13 @@ from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager, redirect_stderr, redirect_stdout
 from pathlib import Path
 
-from holdfast.kernel.outcomes import Dead, Done, Outcome, Retry
+from holdfast.kernel.outcomes import Dead, Done, Outcome, Retry, Unknown
 from holdfast.kernel.world import inhabit
 from holdfast.runtime.cli import main as holdfast
 from holdfast.store.ports import Store
 from holdfast.store.records import Claim, Finish, NewJob
 from holdfast.store.sqlite.store import SqliteStore
+from holdfast.store.steps import Kind, Progress, Step
 from holdfast.testing.clock import ManualClock
 
 PAGE = Path(__file__).resolve().parent.parent / "docs" / "cli.md"
@@ -158,6 +159,7 @@ async def _filled(clock: ManualClock) -> None:
     await _end(store, "mail", Dead("ValueError: user 41 has no address"))
     await store.jobs.enqueue([_job(4, "report.build", "default"), _job(8, "report.build", "default")])
     await _end(store, "default", Dead("KeyError: 'total'"))
+    await _publish(store)
     clock.advance(600)
     await store.jobs.enqueue([_job(5, "mail.send", "mail", _SECRET % 43)])
     [claim] = await _claim(store, "mail")
@@ -167,6 +169,17 @@ async def _filled(clock: ManualClock) -> None:
     await store.leases.acquire("report:2026-11", owner="worker-7", ttl=300)
     clock.advance(20)
     await store.close()
+
+
+async def _publish(store: Store) -> None:
+    """Its file is uploaded, and the call that publishes it got no answer."""
+    await store.jobs.enqueue([_job(9, "post.publish", "default", '{"title":"harbour"}')])
+    [claim] = await _claim(store, "default")
+    publish = Step(name="publish", number=1, kind=Kind.AT_MOST_ONCE, progress=Progress.UNKNOWN)
+    for step in (Step(name="upload", number=0, result='{"file":17}'), publish):
+        await store.steps.write(claim, step)
+    reason = "Nobody knows whether effect 'publish' was done: no answer within 30 s."
+    await store.claims.finish([Finish(claim, Unknown(reason))])
 
 
 def _job(number: int, task: str, queue: str, args: str = "{}", delay: float | None = None) -> NewJob:

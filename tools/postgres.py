@@ -5,14 +5,18 @@ from __future__ import annotations
 import os
 import pwd
 import shutil
+import signal
 import socket
 import subprocess
 import tempfile
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
+
+import asyncpg
 
 # Durability is not what most tests are about: nothing is flushed, so that thousands of commits cost no time.
 FAST = {"fsync": "off", "full_page_writes": "off"}
@@ -98,6 +102,50 @@ class PostgresServer:
 
     def restart(self, mode: str = "fast") -> None:
         self.run("pg_ctl", "-D", "data", "-l", "log", "-m", mode, "-w", "restart")
+
+    def kill(self) -> None:
+        """The postmaster, as a loss of power would; `start_again` brings it back."""
+        lines = (self.folder / "data" / "postmaster.pid").read_text().split()
+        os.kill(int(lines[0]), signal.SIGKILL)
+
+    def start_again(self, seconds: float = 30.0) -> None:
+        """After `kill`, as soon as the last backend of the dead server has gone; it refuses before that."""
+        text = (self.folder / "data" / "postmaster.opts").read_text()
+        options = text.partition(" ")[2].replace('"', "").strip()
+        end = time.monotonic() + seconds
+        while True:
+            try:
+                self.run("pg_ctl", "-D", "data", "-l", "log", "-w", "-o", options, "start")
+            except subprocess.CalledProcessError:
+                if time.monotonic() > end:
+                    raise
+            else:
+                return
+
+    def copy(self) -> Path:
+        """A base copy of the data folder, as a backup has it; the server is stopped for it."""
+        self.run("pg_ctl", "-D", "data", "-m", "fast", "-w", "stop")
+        made = self.folder / "copy"
+        subprocess.run(["cp", "-a", self.folder / "data", made], check=True)  # as whoever owns it
+        self.start_again()
+        return made
+
+    def restore(self, copy: Path) -> None:
+        """Lose all that was committed since the copy was made."""
+        self.run("pg_ctl", "-D", "data", "-m", "immediate", "-w", "stop")
+        shutil.rmtree(self.folder / "data")
+        copy.rename(self.folder / "data")
+        self.start_again()
+
+    async def set_read_only(self, setting: str) -> None:
+        """`on`: what a fail-over to a standby looks like; `off`: back. Sessions hear of it one after the other."""
+        connection = await asyncpg.connect(self.url())
+        try:
+            await connection.execute("SET default_transaction_read_only = off")
+            await connection.execute(f"ALTER SYSTEM SET default_transaction_read_only = {setting}")
+            await connection.execute("SELECT pg_reload_conf()")
+        finally:
+            await connection.close()
 
     def stop(self) -> None:
         self.run("pg_ctl", "-D", "data", "-m", "immediate", "-w", "stop", check=False)

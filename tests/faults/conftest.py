@@ -10,9 +10,9 @@ import pytest
 sys.path.insert(0, str(Path(__file__).parent))
 
 from faultkit import Fleet
-from proxy import Wire
 
 from holdfast import Holdfast
+from tools.wire import Wire
 
 
 @pytest.fixture(params=["sqlite", "postgres"])

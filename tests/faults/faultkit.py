@@ -3,95 +3,26 @@
 from __future__ import annotations
 
 import json
-import os
-import signal
-import subprocess
-import sys
 import textwrap
 from pathlib import Path
 
-import psutil
 import pytest
 from waiting import until
 
-import holdfast
 from holdfast import Holdfast
 from holdfast.kernel.codec import encode
 from holdfast.kernel.ids import new_id
 from holdfast.store.records import JobRecord, NewJob
 from holdfast.store.states import State
+from tools.processes import PATIENCE, SOURCE, Process, environment, worker_command
+
+__all__ = ["HERE", "ROOT", "SOURCE", "Fleet", "on_postgres", "on_sqlite"]
 
 HERE = Path(__file__).parent
-SOURCE = str(Path(holdfast.__file__).parents[1])  # the workers run what the tests import
+ROOT = HERE.parents[1]
 LEASE = 2.5
-PATIENCE = 30.0  # seconds for a fact; what takes longer has failed
 on_sqlite = pytest.mark.parametrize("url", ["sqlite"], indirect=True)
 on_postgres = pytest.mark.parametrize("url", ["postgres"], indirect=True)
-
-
-class Process:
-    """A worker, or a supervisor and its children, as an operator sees it: a pid and a log."""
-
-    def __init__(
-        self, command: list[str], folder: Path, environment: dict[str, str], log: Path, said: int | None
-    ) -> None:
-        self._log = log
-        with log.open("wb") as file:
-            self._popen = subprocess.Popen(
-                command,
-                cwd=folder,
-                env=environment,
-                stdout=file,
-                stderr=file if said is None else said,
-                start_new_session=True,
-            )
-
-    @property
-    def pid(self) -> int:
-        return self._popen.pid
-
-    @property
-    def log(self) -> str:
-        return self._log.read_text()
-
-    @property
-    def children(self) -> list[int]:
-        """Workers of a supervisor."""
-        try:
-            return [child.pid for child in psutil.Process(self.pid).children() if child.status() != "zombie"]
-        except psutil.NoSuchProcess:
-            return []
-
-    def signal(self, number: signal.Signals) -> None:
-        self._popen.send_signal(number)
-
-    async def says(self, text: str, seconds: float = PATIENCE) -> None:
-        """Wait until the log has this text."""
-        await self._until(lambda: text in self.log, f"the log never said {text!r}", seconds)
-
-    async def ended(self, seconds: float = PATIENCE) -> int:
-        """Wait for its end; returns the exit code."""
-        await self._until(lambda: self._popen.poll() is not None, "it did not end", seconds)
-        return self._popen.returncode
-
-    async def _until(self, check, complaint: str, seconds: float) -> None:
-        try:
-            await until(check, seconds)
-        except AssertionError:
-            raise AssertionError(f"{complaint} in {seconds:g} s. The log:\n{self.log}") from None
-
-    def destroy(self) -> None:
-        """It and all below it, whatever state they are in."""
-        try:
-            family = [psutil.Process(self.pid), *psutil.Process(self.pid).children(recursive=True)]
-        except psutil.NoSuchProcess:
-            family = []
-        for process in family:
-            try:
-                process.kill()
-            except psutil.NoSuchProcess:
-                continue
-        self._popen.wait(10)
 
 
 class Fleet:
@@ -120,31 +51,17 @@ class Fleet:
         program: str = "program",
         before: tuple[str, ...] = (),
         said: int | None = None,
-        **environment: str,
+        **given: str,
     ) -> Process:
         """`python -m holdfast worker program:hf`, through `url` when that is another way to the same database.
 
         What it says goes into its log, or to `said`, the descriptor of a pipe.
         """
-        command = [
-            *before,
-            sys.executable,
-            "-m",
-            "holdfast",
-            "worker",
-            f"{program}:hf",
-            "--lease",
-            str(lease),
-        ]
-        env = {
-            **os.environ,
-            "HOLDFAST_URL": url or self.url,
-            "FAULTS_FOLDER": str(self.folder),
-            **environment,
-        }
-        env["PYTHONPATH"] = os.pathsep.join([*environment.get("PYTHONPATH", "").split(), str(HERE), SOURCE])
+        command = [*before, *worker_command(f"{program}:hf", *options, lease=lease)]
+        settings = {"HOLDFAST_URL": url or self.url, "FAULTS_FOLDER": str(self.folder), **given}
+        folders = [*given.get("PYTHONPATH", "").split(), HERE]
         log = self.folder / f"log-{len(self.processes)}"
-        process = Process([*command, *options], self.folder, env, log, said)
+        process = Process(command, self.folder, environment(folders, **settings), log, said)
         self.processes.append(process)
         return process
 

@@ -10,19 +10,22 @@ import time
 from contextlib import ExitStack
 from pathlib import Path
 
-from holdfast import Backoff, Holdfast, Job
+from holdfast import Backoff, Found, Holdfast, Job, NotFound
 from holdfast.kernel.crashpoints import armed
 
 __all__ = [
     "QUICK",
     "Backoff",
+    "Found",
     "Holdfast",
     "Job",
+    "NotFound",
     "asyncio",
     "effect",
     "gate",
     "hf",
     "mark",
+    "marked",
     "opened",
     "os",
     "time",
@@ -39,6 +42,12 @@ def mark(kind: str, **facts: object) -> None:
     file = os.open(FOLDER / "marks", os.O_WRONLY | os.O_APPEND | os.O_CREAT)
     os.write(file, line.encode() + b"\n")
     os.close(file)
+
+
+def marked(kind: str, **facts: object) -> bool:
+    """Whether some process has made such a mark."""
+    lines = (FOLDER / "marks").read_text().splitlines() if (FOLDER / "marks").exists() else []
+    return any({"kind": kind, **facts}.items() <= json.loads(line).items() for line in lines)
 
 
 def opened(name: str) -> bool:

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import os
-import signal
 
 import asyncpg
 import pytest
@@ -64,40 +62,24 @@ async def test_the_postmaster_is_killed(server, shaky):
     await shaky.started("-c", "5", lease=4)
     jobs = await shaky.put_many("ship", 100)
     await shaky.marked("began", 20)
-    postmaster = int((server.folder / "data" / "postmaster.pid").read_text().split()[0])
-    os.kill(postmaster, signal.SIGKILL)
-    await asyncio.to_thread(_start_again, server, postmaster)
+    server.kill()
+    await asyncio.to_thread(server.start_again)
     assert {(await shaky.record(job)).id for job in jobs} == set(jobs)
     await shaky.all_become(jobs)
     assert sorted(job for job, _ in await shaky.effects()) == sorted(jobs)
 
 
-def _start_again(server, postmaster):
-    """As soon as the last backend of the dead server has gone."""
-    options = (
-        (server.folder / "data" / "postmaster.opts").read_text().partition(" ")[2].replace('"', "").strip()
-    )
-    for _ in range(50):
-        try:
-            server.run("pg_ctl", "-D", "data", "-l", "log", "-w", "-o", options, "start")
-        except Exception:
-            continue
-        else:
-            return
-    raise AssertionError(f"the server of {postmaster} did not start again")
-
-
-async def test_a_failover_to_read_only(shaky):
+async def test_a_failover_to_read_only(server, shaky):
     """Row 24: writes are refused as what they are, claims stop, reads go on; when writes are back, so is all."""
     shaky.program(SHIP)
     worker = await shaky.started()
     await shaky.becomes(await shaky.put("ship"))
-    await _read_only(shaky, "on")
+    await _read_only(server, shaky, "on")
     with pytest.raises(StoreReadOnly):
         await shaky.put("ship")
     assert await shaky.hf.queues.count() == []
     await worker.says("accepts no writes now")
-    await _read_only(shaky, "off")
+    await _read_only(server, shaky, "off")
 
     async def accepted():
         try:
@@ -109,12 +91,8 @@ async def test_a_failover_to_read_only(shaky):
     assert (done.attempt, done.interruptions) == (1, 0)
 
 
-async def _read_only(fleet, setting):
-    connection = await asyncpg.connect(fleet.url)
-    await connection.execute("SET default_transaction_read_only = off")
-    await connection.execute(f"ALTER SYSTEM SET default_transaction_read_only = {setting}")
-    await connection.execute("SELECT pg_reload_conf()")
-    await connection.close()
+async def _read_only(server, fleet, setting):
+    await server.set_read_only(setting)
 
     async def is_known():  # to each of our own sessions: the server tells them one after the other
         ours = list(fleet.hf.store.database.pool._idle)

@@ -8,7 +8,6 @@ import asyncpg
 import msgspec
 import pytest
 from kit import end, hush, job, put, put_many, take, the
-from proxy import Wire
 
 from holdfast.kernel.crashpoints import armed
 from holdfast.kernel.errors import (
@@ -25,6 +24,7 @@ from holdfast.kernel.outcomes import Done
 from holdfast.store.postgres.store import PostgresStore
 from holdfast.store.records import Enqueued, Finish
 from holdfast.store.states import Held, State
+from tools.wire import Wire
 
 
 @pytest.fixture
@@ -313,7 +313,13 @@ async def test_without_tables_every_verb_says_migrate(empty_postgres_url):
     for attempt in (store.jobs.enqueue([job()]), take(store), store.jobs.count(), store.now()):
         with pytest.raises(SchemaMissing, match="holdfast migrate"):
             await attempt
-    assert await store.pending() == ["0001_jobs", "0002_coordination", "0003_progress", "0004_fairness"]
+    assert await store.pending() == [
+        "0001_jobs",
+        "0002_coordination",
+        "0003_progress",
+        "0004_fairness",
+        "0005_steps",
+    ]
     await store.close()
 
 

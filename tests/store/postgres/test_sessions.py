@@ -151,7 +151,13 @@ async def test_migrate_takes_as_long_as_it_takes(empty_postgres_url):
         migrating = asyncio.create_task(slow.migrate())
         await asyncio.sleep(1)
         assert not migrating.done(), migrating
-    assert await migrating == ["0001_jobs", "0002_coordination", "0003_progress", "0004_fairness"]
+    assert await migrating == [
+        "0001_jobs",
+        "0002_coordination",
+        "0003_progress",
+        "0004_fairness",
+        "0005_steps",
+    ]
     await slow.close()
 
 

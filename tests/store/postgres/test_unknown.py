@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import pytest
 from kit import hush, job, put, put_many, take, the
-from proxy import Wire
 
 from holdfast.kernel.errors import CommitUnknown, NotOpen, StoreUnavailable
 from holdfast.kernel.outcomes import Done, Retry
@@ -15,6 +14,7 @@ from holdfast.store.postgres.store import PostgresStore
 from holdfast.store.records import Finish
 from holdfast.store.states import Held, State
 from holdfast.store.unknown import still_unknown
+from tools.wire import Wire
 
 COMMIT = b"COMMIT\0"  # the statement, not the words of BEGIN
 
