@@ -5,6 +5,7 @@ These are the public names; everything else may change.
 
 from holdfast.jobs.backoff import Backoff
 from holdfast.jobs.control import Cancel, Reject, Retry, Snooze
+from holdfast.jobs.effects import CannotTell, Found, NotFound
 from holdfast.jobs.hooks import Middleware
 from holdfast.jobs.job import Job
 from holdfast.jobs.signature import Secret
@@ -15,9 +16,12 @@ from holdfast.store.ports import Tx
 __all__ = [
     "Backoff",
     "Cancel",
+    "CannotTell",
+    "Found",
     "Holdfast",
     "Job",
     "Middleware",
+    "NotFound",
     "Reject",
     "Retry",
     "Secret",

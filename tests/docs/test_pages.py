@@ -34,10 +34,19 @@ def test_the_first_example_of_the_readme(tmp_path):
     assert "was lost with worker" in done.stderr
 
 
-def test_the_page_on_jobs(tmp_path):
-    (tmp_path / "page.py").write_text("\n".join(blocks("docs/jobs.md", "python")))
+def pasted(page, folder):
+    """What all of its blocks print, one after the other in one program."""
+    (folder / "page.py").write_text("\n".join(blocks(page, "python")))
     done = subprocess.run(
-        [sys.executable, "page.py"], cwd=tmp_path, capture_output=True, text=True, timeout=60, check=False
+        [sys.executable, "page.py"], cwd=folder, capture_output=True, text=True, timeout=60, check=False
     )
     assert done.returncode == 0, done.stderr
-    assert done.stdout == "hello ada\n"
+    return done.stdout
+
+
+def test_the_page_on_jobs(tmp_path):
+    assert pasted("docs/jobs.md", tmp_path) == "hello ada\n"
+
+
+def test_the_page_on_steps_prints_what_it_says(tmp_path):
+    assert pasted("docs/steps.md", tmp_path) == "".join(blocks("docs/steps.md", "text"))

@@ -8,7 +8,9 @@ import pytest
 from running import QUICK, result_of
 from waiting import heard, until
 
-from holdfast import Job
+from holdfast import Backoff, Holdfast, Job
+from holdfast.store.states import State
+from holdfast.testing import drain
 
 
 async def test_a_fence_refuses_the_late_finish(hf):
@@ -90,3 +92,25 @@ async def test_a_completion_that_was_rolled_back_is_none(hf):
         handle = await ship.enqueue()
         assert await handle.result(10) == 2
     assert "was rolled back" in (await handle.record()).errors[0].error
+
+
+@pytest.mark.parametrize("by_hand", [False, True])
+async def test_a_later_attempt_needs_no_second_connection(postgres_url, by_hand):
+    """It asks for recorded steps. Within its transaction, a pool that is full of such would wait for itself."""
+    async with Holdfast(f"{postgres_url}?pool_size=1&pool_wait=0.2") as hf:
+
+        @hf.task(retry=Backoff(attempts=2, first=0, ceiling=0))
+        async def ship(job: Job) -> None:
+            if job.attempt == 1:
+                raise OSError("once")
+            if by_hand:
+                async with hf.transaction() as tx:
+                    await job.complete(tx=tx)
+            else:
+                async with job.commit():
+                    pass
+
+        handle = await ship.enqueue()
+        async with asyncio.timeout(5):
+            await drain(hf)
+        assert await handle.status() is State.SUCCEEDED

@@ -112,7 +112,7 @@ async def test_on_dead_hears_of_a_job_that_killed_three_workers(hf):
 
     told = []
     hf.use(Listener())
-    deaths = Deaths(hf.store, hf.registry, hf.run_sync)
+    deaths = Deaths(hf.store, hf.registry, hf.portal)
     handle = await killer.enqueue()
     await hf.store.claims.claim({"default": 1}, lease=60, worker="w0")
     await deaths.rescue_worker("w0")

@@ -9,10 +9,11 @@ import sys
 from pathlib import Path
 
 from holdfast.kernel.ids import new_id
-from holdfast.kernel.outcomes import Dead, Done
+from holdfast.kernel.outcomes import Dead, Done, Unknown
 from holdfast.runtime.cli import main
 from holdfast.runtime.config import locate, open_store
 from holdfast.store.records import Finish, NewJob
+from holdfast.store.steps import Kind, Progress, Step
 
 PROGRAM = '''"""A shop."""
 
@@ -100,6 +101,25 @@ async def put_dead(store, number: int = 1, error: str = "ValueError: no such use
     ids = await put(store, number, **options)
     await _end(store, ids, Dead(error), options.get("queue", "mail"))
     return ids
+
+
+UNKNOWN = "Nobody knows whether effect 'publish' was done: TimeoutError: no answer."
+UPLOADED = Step(name="upload", number=0, result='{"file":17}')
+
+
+def unknown_effect(name: str, number: int = 1) -> Step:
+    return Step(name=name, number=number, kind=Kind.AT_MOST_ONCE, progress=Progress.UNKNOWN, fingerprint="f")
+
+
+async def put_unknown(store, *effects: str, steps=(UPLOADED,), **options) -> str:
+    """A job that has uploaded something, and of whose effects nobody knows whether they were done."""
+    [job_id] = await put(store, **options)
+    [claim] = await store.claims.claim({options.get("queue", "mail"): 1}, lease=30, worker="w1")
+    wanted = [unknown_effect(name, number) for number, name in enumerate(effects, start=10)]
+    for step in [*steps, *wanted]:
+        assert await store.steps.write(claim, step)
+    assert await store.claims.finish([Finish(claim, Unknown(UNKNOWN))]) == [True]
+    return job_id
 
 
 async def put_done(store, **options) -> str:

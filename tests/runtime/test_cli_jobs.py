@@ -179,6 +179,13 @@ def test_replay_with_other_arguments(shop, on_store):
     assert "is queued, not dead" in shop.err
 
 
+def test_the_other_arguments_may_come_from_a_variable(shop, on_store, monkeypatch):
+    [dead] = on_store(put_dead)
+    monkeypatch.setenv("HOLDFAST_DEAD_REPLAY_ARGS", '{"user_id": 8}')
+    assert shop("dead", "replay", dead) == 0
+    assert shop.json("jobs", "show", dead)["job"]["args"]["user_id"] == 8
+
+
 def test_discard_needs_a_reason(shop, on_store):
     [dead] = on_store(put_dead)
     assert shop("dead", "discard", dead) == 2

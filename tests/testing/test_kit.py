@@ -10,7 +10,7 @@ import pytest
 
 from holdfast import Backoff, Cancel, Holdfast, Job, Reject, Secret, Snooze
 from holdfast.kernel.context import NO_CONTEXT, context
-from holdfast.kernel.errors import JobDead, UsageError
+from holdfast.kernel.errors import JobDead, JobUnknown, UsageError
 from holdfast.store.states import Held, State
 from holdfast.testing import assert_enqueued, drain, enqueued, fresh, inline
 
@@ -138,6 +138,29 @@ async def test_a_death_raises_on_request(hf):
     await broken.enqueue()
     with pytest.raises(JobDead, match=r"broken.* died in attempt 1: ValueError: no such address"):
         await drain(hf, raise_dead=True)
+
+
+async def test_an_unknown_effect_is_told_and_decided(hf):
+    async def post(title: str) -> int:
+        raise TimeoutError("no answer")
+
+    @hf.task(retry=Backoff(attempts=3, first=0, ceiling=0))
+    async def publish(job: Job, title: str) -> int:
+        return await job.effect("post", post, title, policy="at_most_once")
+
+    handle = await publish.enqueue("harbour")
+    [ran] = await drain(hf)
+    assert (ran.state, ran.attempt) == (State.UNKNOWN, 1)
+    assert ran.error == "Nobody knows whether effect 'post' was done: no answer."
+    assert await drain(hf) == []
+    await hf.unknown.resolve(handle.id, actor="ada", done=True, result=7)
+    assert (await drain(hf))[0].result == 7
+    await publish.enqueue("quay")
+    with pytest.raises(JobUnknown, match=r"publish.* is unknown after attempt 1: Nobody knows .* no answer"):
+        await drain(hf, raise_dead=True)
+    with inline(hf, raise_dead=True) as inlined, pytest.raises(JobUnknown):
+        await publish.enqueue("pier")
+    assert [each.state for each in inlined] == [State.UNKNOWN]
 
 
 async def test_an_endless_drain_is_told(hf):

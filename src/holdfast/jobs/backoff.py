@@ -30,10 +30,7 @@ class Backoff(msgspec.Struct, frozen=True, kw_only=True):
             raise UsageError(
                 f"first={self.first:g} is above ceiling={self.ceiling:g}: lower it, or raise the ceiling."
             )
-        if not _are_errors(self.never):
-            raise UsageError(
-                f"never is a tuple of exception types, such as (ValueError,); not {show(self.never)}."
-            )
+        check_errors("never", self.never)
 
     def delay(self, attempt: int) -> float:
         """Seconds to wait after this attempt has failed."""
@@ -48,7 +45,8 @@ class Backoff(msgspec.Struct, frozen=True, kw_only=True):
         return attempt < self.attempts and not isinstance(error, self.never)
 
 
-def _are_errors(kinds: object) -> bool:
-    return isinstance(kinds, tuple) and all(
+def check_errors(name: str, kinds: object) -> None:
+    if not isinstance(kinds, tuple) or not all(
         isinstance(kind, type) and issubclass(kind, Exception) for kind in kinds
-    )
+    ):
+        raise UsageError(f"{name} is a tuple of exception types, such as (ValueError,); not {show(kinds)}.")

@@ -3,13 +3,22 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Generator
+from contextlib import AbstractAsyncContextManager, contextmanager
 from functools import partial
 from typing import Any, TypeVar
 
 from holdfast.kernel.errors import UsageError
-from holdfast.kernel.loops import LoopThread, call_from_thread, call_in_thread, new_lock, result_of, submit
-from holdfast.store.ports import Store
+from holdfast.kernel.loops import (
+    BackCalls,
+    LoopThread,
+    call_from_thread,
+    call_in_thread,
+    new_lock,
+    result_of,
+    submit,
+)
+from holdfast.store.ports import Store, Tx
 
 T = TypeVar("T")
 
@@ -23,12 +32,29 @@ class Portal:
         self._own: LoopThread | None = None
         self._lock = new_lock()  # who opens, submits or closes: many threads may be the first
 
-    def run(self, work: Callable[[], Coroutine[Any, Any, T]]) -> T:
-        """Run it and wait for its end. An error where a loop is running: that one would stand still."""
+    def run(self, work: Callable[[], Coroutine[Any, Any, T]], back: BackCalls | None = None) -> T:
+        """Run it and wait for its end. An error where a loop is running: that one would stand still.
+
+        Meanwhile this thread calls what the coroutine hands `back` to it.
+        """
         _refuse_loop()
         with self._lock:
             ending = submit(self._loop(), work())
-        return result_of(ending)
+        return result_of(ending) if back is None else back.serve(ending)
+
+    def transaction(self) -> AbstractAsyncContextManager[Tx]:
+        return self._store.transaction()
+
+    @contextmanager
+    def entered(self, block: AbstractAsyncContextManager[Tx]) -> Generator[BlockingTx, None, None]:
+        """The block of a transaction, for this thread."""
+        tx = self.run(lambda: _entered(block))
+        try:
+            yield BlockingTx(tx, self)
+        except BaseException as error:
+            self.run(partial(_left, block, error))
+            raise
+        self.run(partial(_left, block, None))
 
     def run_here(self, work: Callable[[], Coroutine[Any, Any, T]]) -> T:
         """With a caller's sync connection, which belongs to this thread: nothing in it may wait for a loop."""
@@ -83,6 +109,33 @@ class Portal:
                     call_from_thread(own.loop, self._store.close())
                 finally:
                     own.stop()
+
+
+class BlockingTx:
+    """A transaction for sync code: `$1`, `$2` on both stores, rows are tuples."""
+
+    def __init__(self, tx: Tx, portal: Portal) -> None:
+        self.inner, self._portal = tx, portal
+
+    def execute(self, sql: str, /, *params: Any) -> int:
+        """Run one statement; returns how many rows it changed."""
+        return self._portal.run(lambda: self.inner.execute(sql, *params))
+
+    def fetch(self, sql: str, /, *params: Any) -> list[tuple[Any, ...]]:
+        return self._portal.run(lambda: self.inner.fetch(sql, *params))
+
+
+async def _entered(block: AbstractAsyncContextManager[Tx]) -> Tx:
+    return await block.__aenter__()
+
+
+async def _left(block: AbstractAsyncContextManager[Tx], error: BaseException | None) -> None:
+    """An exception of the block is raised again where it came from."""
+    try:
+        await block.__aexit__(None if error is None else type(error), error, None)
+    except BaseException as raised:
+        if raised is not error:
+            raise
 
 
 def _refuse_loop() -> None:

@@ -49,5 +49,17 @@ class Reject(Control):
         self.outcome: outcomes.Dead = outcomes.Dead(reason)
 
 
+class StepsChanged(Reject):
+    """The task asks for other steps than an earlier attempt has recorded: its code has changed since."""
+
+
+class EffectUnknown(Control):
+    """Nobody can tell whether an effect was done: a person decides."""
+
+    def __init__(self, reason: str) -> None:
+        super().__init__(reason)
+        self.outcome: outcomes.Unknown = outcomes.Unknown(reason)
+
+
 def _seconds(after: float | timedelta) -> float:
     return check_seconds("after", after.total_seconds() if isinstance(after, timedelta) else after)

@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Awaitable, Callable
 from typing import Any
 
+from holdfast.jobs.blocking import Portal
 from holdfast.jobs.job import Job
 from holdfast.jobs.registry import Registry
 from holdfast.kernel.clock import timeout
@@ -25,8 +26,8 @@ Rescuer = Callable[[Any], Awaitable[list[Rescue]]]
 
 
 class Deaths:
-    def __init__(self, store: Store, registry: Registry, run_sync: Callable[..., Any]) -> None:
-        self._store, self._registry, self._run_sync = store, registry, run_sync
+    def __init__(self, store: Store, registry: Registry, portal: Portal) -> None:
+        self._store, self._registry, self._portal = store, registry, portal
         self._part = _PART
         self._tries = Counter[str]()  # by job: how often telling its handlers ended in what may pass
 
@@ -55,7 +56,7 @@ class Deaths:
     async def _tell_hooks(self, dead: Rescue) -> None:
         record = await self._store.jobs.get(dead.job_id)
         if record is not None:
-            job = Job(as_claim(record), self._store, self._run_sync)
+            job = Job(as_claim(record), self._store, self._portal)
             await self._registry.hooks.tell("on_dead", job, RuntimeError(record.reason))
 
     async def _with_handlers(self, rescue: Rescuer) -> list[Rescue]:
@@ -105,7 +106,7 @@ class Deaths:
         for handler in self._registry.on_dead(dead.task):
             record = await self._store.jobs.get(dead.job_id, tx=tx)
             if record is not None:
-                await handler(Job(as_claim(record), self._store, self._run_sync), tx)
+                await handler(Job(as_claim(record), self._store, self._portal), tx)
 
 
 def as_claim(record: JobRecord) -> Claim:

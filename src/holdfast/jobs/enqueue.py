@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Coroutine, Mapping, Sequence
 from typing import Any, TypeVar
 
-from holdfast.jobs.blocking import Portal
+from holdfast.jobs.blocking import BlockingTx, Portal
 from holdfast.jobs.declaration import Keys
 from holdfast.jobs.handle import Handle
 from holdfast.jobs.hooks import Hooks
@@ -45,7 +45,8 @@ class Enqueuer:
         ]
 
     async def send(self, task: Task[Any, T], jobs: list[NewJob], given: Options) -> list[Handle[T]]:
-        stored = await self._store.jobs.enqueue(jobs, tx=given.tx)
+        tx = given.tx.inner if isinstance(given.tx, BlockingTx) else given.tx
+        stored = await self._store.jobs.enqueue(jobs, tx=tx)
         if self._hooks.heard("on_enqueued"):
             for job, answer in zip(jobs, stored, strict=True):
                 if answer.created:
@@ -54,7 +55,8 @@ class Enqueuer:
         return [Handle(self._store, each.id, created=each.created, returns=returns) for each in stored]
 
     def blocking(self, work: Callable[[], Coroutine[Any, Any, T]], tx: object) -> T:
-        return self._portal.run(work) if tx is None else self._portal.run_here(work)
+        on_loop = tx is None or isinstance(tx, BlockingTx)
+        return self._portal.run(work) if on_loop else self._portal.run_here(work)
 
 
 def _built(

@@ -10,10 +10,12 @@ from contextlib import suppress
 from functools import partial
 from typing import Any, TypeAlias
 
+from holdfast.jobs.blocking import Portal
 from holdfast.jobs.child import run_in_child
-from holdfast.jobs.control import Cancel, Control, Reject, Retry, Snooze
+from holdfast.jobs.control import Cancel, Control, EffectUnknown, Reject, Retry, Snooze
 from holdfast.jobs.failures import describe
 from holdfast.jobs.job import Job
+from holdfast.jobs.patience import PAUSES, patiently
 from holdfast.jobs.registry import OnDead, Registry
 from holdfast.jobs.run import Run, Stop
 from holdfast.jobs.signature import NewerArguments
@@ -42,8 +44,6 @@ from holdfast.store.ports import Store
 from holdfast.store.records import Claim, Finish, Lease
 
 LOCK_PATIENCE = 1.0  # seconds, about, until a job whose lock is held tries again
-# Seconds between tries to write a death with its handlers' rows.
-_TROUBLE_PAUSES = (0.2, 0.5, 1.0, 2.0, 4.0, 8.0)
 # The loop is closed, or the process has ended: nothing can be awaited any more.
 _NOT_OURS = (GeneratorExit, Crash)
 _UNLOCKING = 2.0  # seconds
@@ -80,12 +80,12 @@ class Executor:
         *,
         worker: str,
         lease: float,
-        run_sync: Callable[..., Any],
+        portal: Portal,
         resources: Mapping[Any, Any],
     ) -> None:
         self._store, self._registry, self._hooks = store, registry, registry.hooks
         self._threads, self._worker, self._lease = threads, worker, lease
-        self._run_sync, self._resources = run_sync, resources
+        self._portal, self._resources = portal, resources
 
     async def run(
         self, run: Run, report: Callable[[Run, Ending], None], waits: Callable[[Run], None] | None = None
@@ -152,9 +152,10 @@ class Executor:
                 job_id=claim.job_id,
             )
         )
-        job = run.job = Job(claim, self._store, self._run_sync)
+        job = run.job = Job(claim, self._store, self._portal, run)
         if self._hooks.heard("on_started"):
             await self._hooks.tell("on_started", job)
+        await job.know_steps()
         body = self._call(run, task, job, arguments)
         result = await (self._hooks.run(job, body) if self._hooks.wraps else body())
         if result is not None and inspect.isawaitable(result):  # a plain decorator over an async function
@@ -162,6 +163,8 @@ class Executor:
         return await self._returned(run, job, result)
 
     async def _returned(self, run: Run, job: Job, result: Any) -> Ending:
+        if not job.completed:
+            await job.check_steps()
         run.over = True
         crashpoint("body.done")
         ending: Ending
@@ -275,15 +278,16 @@ class Executor:
         return SETTLED
 
     async def _is_settled(self, run: Run) -> bool:
-        for pause in _TROUBLE_PAUSES:
-            try:
-                return await self._store.claims.settle(run.claim.job_id, run.claim.token)
-            except TROUBLE as trouble:
-                note("executor.cannot_settle", job=run.claim.job_id, error=repr(trouble))
-                await sleep(jittered(pause))
-        return await self._store.claims.settle(run.claim.job_id, run.claim.token)
+        job_id, token = run.claim.job_id, run.claim.token
+        settle = self._store.claims.settle
+        return await patiently(lambda: settle(job_id, token), what="executor.cannot_settle", job=job_id)
 
     async def _judged(self, run: Run, error: BaseException) -> Ending:
+        if run.job is not None and run.job.steps is not None:
+            await run.job.steps.reconsider(error)
+            error = run.job.steps.verdict or error
+        if isinstance(error, EffectUnknown):
+            return self._unknown(run, error)
         if isinstance(error, Cancel):
             return outcomes.Cancel(_told(run.claim, error))
         if isinstance(error, Snooze):
@@ -303,8 +307,15 @@ class Executor:
         await self._tell(run, "on_lease_lost")
         return RELEASED
 
+    def _unknown(self, run: Run, error: BaseException) -> Ending:
+        outcome = outcomes.Unknown(_told(run.claim, error))
+        note("job.unknown", job=run.claim.job_id, task=run.claim.task, reason=outcome.reason)
+        return outcome
+
     async def _dead(self, run: Run, error: BaseException) -> Ending:
         """Its handlers write in the transaction that makes the job dead; without any, the next batch will do."""
+        if await (run.job or Job(run.claim, self._store, self._portal)).give_up():
+            return self._unknown(run, error)
         run.over = True
         outcome = Dead(_told(run.claim, error))
         note("job.died", job=run.claim.job_id, task=run.claim.task, error=outcome.error)
@@ -325,8 +336,8 @@ class Executor:
 
         A transaction that was cut off is tried once more: it was the handler that took so long, or this process stood still.
         """
-        job, was_cut_off = run.job or Job(run.claim, self._store, self._run_sync), False
-        for pause in (*_TROUBLE_PAUSES, None):
+        job, was_cut_off = run.job or Job(run.claim, self._store, self._portal), False
+        for pause in (*PAUSES, None):
             try:
                 async with self._store.transaction() as tx:
                     await self._store.claims.finish([Finish(run.claim, outcome)], tx=tx)
@@ -352,7 +363,7 @@ class Executor:
 
     async def _tell(self, run: Run, hook: str, *details: Any) -> None:
         if self._hooks.heard(hook):
-            job = run.job or Job(run.claim, self._store, self._run_sync)
+            job = run.job or Job(run.claim, self._store, self._portal)
             await self._hooks.tell(hook, job, *details)
 
 

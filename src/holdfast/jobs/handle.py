@@ -6,7 +6,7 @@ from typing import Any, Generic, TypeVar
 
 from holdfast.kernel.clock import monotonic, sleep
 from holdfast.kernel.codec import decode_stored
-from holdfast.kernel.errors import JobCancelled, JobDead, JobMissing
+from holdfast.kernel.errors import JobCancelled, JobDead, JobMissing, JobUnknown
 from holdfast.store.ports import Store
 from holdfast.store.records import JobRecord
 from holdfast.store.states import State
@@ -42,7 +42,7 @@ class Handle(Generic[R]):
         return state
 
     async def result(self, timeout: float | None = None) -> R:  # noqa: ASYNC109  it says more than TimeoutError
-        """What the task returned. Waits for it; raises TimeoutError, JobDead or JobCancelled."""
+        """What the task returned. Waits for it; raises TimeoutError, JobDead, JobUnknown or JobCancelled."""
         give_up = None if timeout is None else monotonic() + timeout
         pause = _FIRST_LOOK
         while True:
@@ -58,6 +58,8 @@ class Handle(Generic[R]):
     def _told(self, record: JobRecord) -> R:
         if record.state is State.DEAD:
             raise JobDead(f"Job {self.id} of task {record.task!r} is dead: {record.reason}")
+        if record.state is State.UNKNOWN:
+            raise JobUnknown(f"Job {self.id} of task {record.task!r} is unknown: {record.reason}")
         if record.state is State.CANCELLED:
             raise JobCancelled(f"Job {self.id} of task {record.task!r} was cancelled: {record.reason}")
         found: R = decode_stored(record.result or "null", self._returns)
@@ -67,4 +69,4 @@ class Handle(Generic[R]):
         return f"<Handle {self.id}>"
 
 
-_ENDS = (State.SUCCEEDED, State.DEAD, State.CANCELLED)
+_ENDS = (State.SUCCEEDED, State.DEAD, State.UNKNOWN, State.CANCELLED)

@@ -2,11 +2,19 @@
 
 from __future__ import annotations
 
+import asyncio
 import hashlib
-from collections.abc import AsyncIterator, Callable, Coroutine
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
-from typing import Any, TypeVar
+from typing import Any, Protocol
 
+from holdfast.jobs.backoff import Backoff
+from holdfast.jobs.blocking import Portal
+from holdfast.jobs.calls import Call
+from holdfast.jobs.effects import KEY_TTL, SETTLE, Effect, Manner, Policy
+from holdfast.jobs.steps import Steps, run_step
+from holdfast.jobs.sync_job import BlockingJob
+from holdfast.kernel.clock import monotonic
 from holdfast.kernel.codec import encode
 from holdfast.kernel.errors import CommitUnknown, LeaseLost, StoreError, UsageError
 from holdfast.kernel.names import check_name, check_text
@@ -14,17 +22,30 @@ from holdfast.kernel.outcomes import RESULT_LIMIT, Done
 from holdfast.store.ports import Store, Tx
 from holdfast.store.records import Claim, Finish
 
-T = TypeVar("T")
 _NOTE_LIMIT = 500
+
+
+class Hold(Protocol):
+    """What a worker knows of a claim that it holds."""
+
+    until: float  # on the monotonic clock: nobody else may run the job before
+    work: asyncio.Task[None] | None  # what runs it
 
 
 class Job:
     """One run of a job: a first parameter annotated `Job` receives it."""
 
-    __slots__ = ("_claim", "_run_sync", "_store", "completed", "lost", "stop_reason")
+    __slots__ = ("_claim", "_hold", "_portal", "_store", "completed", "lost", "steps", "stop_reason")
 
-    def __init__(self, claim: Claim, store: Store, run_sync: Callable[..., Any]) -> None:
-        self._claim, self._store, self._run_sync = claim, store, run_sync
+    def __init__(
+        self,
+        claim: Claim,
+        store: Store,
+        portal: Portal,
+        hold: Hold | None = None,
+    ) -> None:
+        self._claim, self._store, self._portal, self._hold = claim, store, portal, hold
+        self.steps: Steps | None = None  # once it has asked for one
         self.completed = False  # its success is written, in a transaction of the task
         self.lost = False  # a write of this run was refused: someone else may run the job now
         self.stop_reason: str | None = None  # why it is asked to stop; a long loop may look at it
@@ -79,10 +100,97 @@ class Job:
         if note is not None:
             check_text("note", note, _NOTE_LIMIT)
         if not await self._store.claims.report(self._claim, progress=progress, note=note):
-            self.lost = True
-            raise LeaseLost(
-                f"Job {self.id} is no longer held with token {self.token}: someone else may run it now."
-            )
+            raise self._lose()
+
+    def _lose(self) -> LeaseLost:
+        self.lost = True
+        return LeaseLost(
+            f"Job {self.id} is no longer held with token {self.token}: someone else may run it now."
+        )
+
+    # --- what is done once, whatever happens to the worker ---
+
+    async def step(
+        self,
+        name: str,
+        function: Callable[..., Any],
+        /,
+        *args: Any,
+        retry: Backoff | None = None,
+        timeout: float | None = None,  # noqa: ASYNC109  an option of the step
+    ) -> Any:
+        """Call the function, unless an earlier attempt has recorded its result: then that is returned.
+
+        The result is recorded, as JSON, before this returns; a later attempt gets the same. The name is unique in the job.
+        """
+        return await self.do_step(name, Call(function, args, retry=retry, limit=timeout))
+
+    async def effect(
+        self,
+        name: str,
+        function: Callable[..., Any],
+        /,
+        *args: Any,
+        policy: Policy,
+        reconcile: Callable[..., Any] | None = None,
+        not_done: tuple[type[Exception], ...] = (),
+        settle: float = SETTLE,
+        key_ttl: float = KEY_TTL,
+        retry: Backoff | None = None,
+        timeout: float | None = None,  # noqa: ASYNC109  an option of the effect
+    ) -> Any:
+        """Call what changes the world elsewhere. The intent is recorded before the call, the result after it.
+
+        When nobody knows whether it was done (the worker died, the call timed out or failed): with `at_least_once` it is
+        called again; with `keyed` too, while the other side remembers `job.key_for(name)`, for `key_ttl` seconds; with
+        `at_most_once`, `reconcile(*args)` is asked, and answers Found(result), NotFound, which counts after `settle`
+        seconds, or CannotTell. Without an answer the job is `unknown` and waits for a person. Exceptions of the types in
+        `not_done` say that nothing was done.
+        """
+        manner = Manner.of(
+            policy=policy, reconcile=reconcile, not_done=not_done, settle=settle, key_ttl=key_ttl
+        )
+        return await self.do_effect(name, Call(function, args, retry=retry, limit=timeout), manner)
+
+    async def do_step(self, name: str, call: Call, *, branch: str | None = None) -> Any:
+        self._check_not_completed()
+        return await run_step(self._its_steps(), name, call, branch=branch)
+
+    async def do_effect(self, name: str, call: Call, manner: Manner, *, branch: str | None = None) -> Any:
+        self._check_not_completed()
+        return await Effect(self._its_steps(), call, manner, self._check_held).run(name, branch=branch)
+
+    async def know_steps(self) -> None:
+        """Before its task begins: what earlier attempts have recorded.
+
+        Asked for within a transaction of the task, it would need a second connection, and a pool of such waits for itself.
+        """
+        if self.attempt > 1 or self.interruptions > 0:
+            await self._its_steps().load()
+
+    async def check_steps(self) -> None:
+        """Before its success is written: every step that an earlier attempt has recorded was asked for."""
+        if self.steps is not None or self.attempt > 1 or self.interruptions > 0:
+            await self._its_steps().check_all_asked()
+
+    async def give_up(self) -> bool:
+        """Before it dies: whether a person must look first, because nobody knows of an effect whether it was done."""
+        return await self._its_steps().give_up()
+
+    def _its_steps(self) -> Steps:
+        if self.steps is None:
+            home = None if self._hold is None else self._hold.work
+            self.steps = Steps(self._claim, self._store, home, self._lose)
+        return self.steps
+
+    def _check_held(self) -> None:
+        """As far as this process knows: a call that cannot be taken back is not begun by whom may have lost the job."""
+        if self._hold is not None and monotonic() >= self._hold.until:
+            raise self._lose()
+
+    def _check_not_completed(self) -> None:
+        if self.completed:
+            raise UsageError(f"Job {self.id} is completed already: a run ends once.")
 
     # --- success together with the task's own rows ---
 
@@ -107,8 +215,8 @@ class Job:
         self.completed = True
 
     async def _finish(self, tx: Any, result: Any) -> None:
-        if self.completed:
-            raise UsageError(f"Job {self.id} is completed already: a run ends once.")
+        self._check_not_completed()
+        await self.check_steps()
         text = None if result is None else encode(result, limit=RESULT_LIMIT, where="result")
         try:
             await self._store.claims.finish([Finish(self._claim, Done(text))], tx=tx)
@@ -125,21 +233,7 @@ class Job:
     @property
     def blocking(self) -> BlockingJob:
         """The same for tasks that are plain functions."""
-        return BlockingJob(self, self._run_sync)
+        return BlockingJob(self, self._portal)
 
     def __repr__(self) -> str:
         return f"<Job {self.id} of {self.task}, attempt {self.attempt}>"
-
-
-class BlockingJob:
-    """A running job for sync tasks: each call waits for the worker's loop."""
-
-    def __init__(self, job: Job, run_sync: Callable[..., Any]) -> None:
-        self._job, self._run_sync = job, run_sync
-
-    def heartbeat(self, progress: float | None = None, note: str | None = None) -> None:
-        self._wait(lambda: self._job.heartbeat(progress, note))
-
-    def _wait(self, work: Callable[[], Coroutine[Any, Any, T]]) -> T:
-        found: T = self._run_sync(work)
-        return found

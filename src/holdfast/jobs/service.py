@@ -7,8 +7,9 @@ import os
 from collections.abc import Callable, Mapping
 from contextlib import AsyncExitStack
 from types import TracebackType
-from typing import Any, Self
+from typing import Self
 
+from holdfast.jobs.blocking import Portal
 from holdfast.jobs.deaths import Deaths
 from holdfast.jobs.enqueue import Enqueuer
 from holdfast.jobs.executor import Executor
@@ -45,7 +46,7 @@ class WorkerService:
         registry: Registry,
         enqueuer: Enqueuer,
         queues: Mapping[str, int],
-        run_sync: Callable[..., Any],
+        portal: Portal,
         *,
         name: str | None = None,
         lease: float = LEASE,
@@ -54,7 +55,7 @@ class WorkerService:
         keep: float = KEEP,
         stuck: Callable[[str], None] | None = None,
     ) -> None:
-        self._store, self._registry, self._enqueuer, self._run_sync = store, registry, enqueuer, run_sync
+        self._store, self._registry, self._enqueuer, self._portal = store, registry, enqueuer, portal
         self._slots = check_slots(queues)
         # Claims are held by this name, so no other worker may ever have it: neither a twin nor the one after a restart.
         self.name = check_name("worker", f"{name or 'worker'}-{new_id()}")
@@ -102,14 +103,14 @@ class WorkerService:
         stack.callback(threads.close)
         executor = Executor(
             self._store, self._registry, threads,
-            worker=self.name, lease=self._lease, run_sync=self._run_sync, resources=resources,
+            worker=self.name, lease=self._lease, portal=self._portal, resources=resources,
         )  # fmt: skip
         worker = self.worker = Worker(
             self._store, self._registry, executor, self._slots, runs,
             name=self.name, lease=self._lease, poll=self._poll,
         )  # fmt: skip
         worker.on_hint = renewer.nudge
-        deaths = Deaths(self._store, self._registry, self._run_sync)
+        deaths = Deaths(self._store, self._registry, self._portal)
         upkeep = Upkeep(
             self._store, deaths,
             owner=self.name, window=max(self._slots.values(), default=1), keep=self._keep,

@@ -13,6 +13,10 @@ CRASHPOINTS = {
     "transaction.after_commit": "the caller's transaction is committed, and the caller does not know",
     "claim.taken": "a claim is held and its body has not begun",
     "body.done": "the body has run and its outcome is not written",
+    "step.called": "a step's function has returned, and its result is not recorded",
+    "step.recorded": "a step's result is recorded, and the task does not have it",
+    "effect.begun": "an effect's intent is recorded, and its call has not been made",
+    "effect.called": "an effect's call has returned, and nothing of that is recorded",
     "schedule.before_tick": "a tick is due and its job is not enqueued",
 }
 

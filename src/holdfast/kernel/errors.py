@@ -7,10 +7,13 @@ HoldfastError
 │   └── NotOpen             the store is not open, or closed already
 ├── TooManyWaiting          the task's `max_waiting` is reached; nothing was stored
 ├── LeaseLost               the holder's token is no longer the newest: someone else may run this now
+├── StepFailed              a step failed in an earlier attempt, and the task went on without it
+├── StepLeft                the task went on, and nobody knows what became of a step or an effect of it
 ├── LockHeld                another holds the lock, and the wait for it is over
 ├── LockLost                the lock of `hf.lock` ended or was stolen inside its block: another may hold it now
 ├── NoResult                a job has no result to give
 │   ├── JobDead             it failed for good
+│   ├── JobUnknown          nobody knows whether an effect of it was done: a person decides
 │   ├── JobCancelled        it was cancelled, or expired
 │   └── JobMissing          there is no such job, or not any more
 └── StoreError              the store could not do it
@@ -58,6 +61,14 @@ class LeaseLost(HoldfastError):
     """The holder's token is no longer the newest: someone else may run this now."""
 
 
+class StepFailed(HoldfastError):
+    """A step failed in an earlier attempt, and the task went on without it: so it does now."""
+
+
+class StepLeft(HoldfastError):
+    """The task went on, and nobody knows what became of a step or an effect of it: this run cannot succeed."""
+
+
 class LockHeld(HoldfastError):
     """Another holds the lock, and the wait for it is over."""
 
@@ -72,6 +83,10 @@ class NoResult(HoldfastError):
 
 class JobDead(NoResult):
     """It failed for good; the message has its last error."""
+
+
+class JobUnknown(NoResult):
+    """Nobody knows whether an effect of the job was done: it waits for a person."""
 
 
 class JobCancelled(NoResult):

@@ -20,14 +20,18 @@ _SURROGATE = re.compile("[\ud800-\udfff]")
 _UNFIT = re.compile("[\x00-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff]")
 
 
+def _a(kind: str) -> str:
+    return "An" if kind[:1] in ("a", "e", "i", "o") else "A"
+
+
 def check_name(kind: str, value: Any) -> str:
     """The name as a plain string. `kind` says what it names: queue, task, or a key of any sort."""
     if not isinstance(value, str):
-        raise UsageError(f"A {kind} must be a string, not {show(value)} ({type(value).__name__}).")
+        raise UsageError(f"{_a(kind)} {kind} must be a string, not {show(value)} ({type(value).__name__}).")
     name = str.__str__(value)  # a member of a StrEnum becomes the text that drivers can bind
     longest = LONGEST.get(kind, LONGEST_NAME)
     if not name:
-        raise UsageError(f"A {kind} must not be empty. Give it at least one character.")
+        raise UsageError(f"{_a(kind)} {kind} must not be empty. Give it at least one character.")
     if len(name) > longest or (not name.isascii() and len(name.encode(errors="surrogatepass")) > longest):
         raise UsageError(
             f"The {kind} {show(name)} is too long: at most {longest} bytes of UTF-8. Shorten or hash it."

@@ -64,13 +64,23 @@ class Threads:
         loop = asyncio.get_running_loop()
         context = contextvars.copy_context()
         ending = loop.run_in_executor(self._pool, context.run, thread_call.run, call)
-        try:
-            return await asyncio.shield(ending)
-        except asyncio.CancelledError:
-            thread_call.stop()
-            await outlast(ending)
-            raise
+        return await _outlasted(ending, thread_call)
 
     def close(self) -> None:
         """No further calls; those that run are not waited for."""
         self._pool.shutdown(wait=False, cancel_futures=True)
+
+
+async def call_stoppable(call: Callable[[], T]) -> T:
+    """The same for one call, on a thread of the loop's own."""
+    thread_call = ThreadCall()
+    return await _outlasted(asyncio.ensure_future(asyncio.to_thread(thread_call.run, call)), thread_call)
+
+
+async def _outlasted(ending: asyncio.Future[T], thread_call: ThreadCall) -> T:
+    try:
+        return await asyncio.shield(ending)
+    except asyncio.CancelledError:
+        thread_call.stop()
+        await outlast(ending)
+        raise

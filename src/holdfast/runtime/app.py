@@ -20,6 +20,7 @@ from holdfast.jobs.resources import Factory
 from holdfast.jobs.schedule import Cron, Interval, Missed, Schedule
 from holdfast.jobs.service import GRACE, LEASE, WorkerService
 from holdfast.jobs.task import Task
+from holdfast.jobs.unknown import UnknownJobs
 from holdfast.jobs.upkeep import KEEP
 from holdfast.kernel.errors import UsageError
 from holdfast.kernel.spawn import over, spawn, to_its_end
@@ -66,13 +67,14 @@ class Holdfast:
             raise UsageError("This Holdfast is open. Leave it before you point it at another database.")
         self.location = where if isinstance(where, Location) else locate(where)
         self.store: Store = open_store(self.location)
-        self._portal = Portal(self.store)
-        self.run_sync = self._portal.run  # for sync tasks that reach back into the engine
-        self.enqueuer.send_to(self.store, self._portal)
+        self.portal = Portal(self.store)
+
+        self.enqueuer.send_to(self.store, self.portal)
         self.jobs = JobsView(self.store)
         self.queues = QueuesView(self.store)
         self.dead = DeadLetters(self.store, self.registry)
-        self.blocking = Blocking(self._portal)
+        self.unknown = UnknownJobs(self.store)
+        self.blocking = Blocking(self.portal)
 
     async def __aenter__(self) -> Self:
         await self._end_of_leaving()
@@ -80,10 +82,10 @@ class Holdfast:
             raise UsageError("This Holdfast is open already. Enter it once; tasks and requests share it.")
         self._entered = True
         try:
-            await to_its_end(self._portal.take_over())
+            await to_its_end(self.portal.take_over())
             await self.store.open()
         except BaseException:
-            self._entered, self._portal.home = False, None
+            self._entered, self.portal.home = False, None
             raise
         return self
 
@@ -120,7 +122,7 @@ class Holdfast:
         try:
             await self.store.close()
         finally:  # not before: a thread would open the store again while it is being closed
-            self._entered, self._portal.home, self._leaving = False, None, None
+            self._entered, self.portal.home, self._leaving = False, None, None
 
     async def migrate(self) -> list[str]:
         """Bring the tables up to date; returns the names of the migrations that were applied."""
@@ -241,7 +243,7 @@ class Holdfast:
             self.registry,
             self.enqueuer,
             DEFAULT_QUEUES if queues is None else queues,
-            self.run_sync,
+            self.portal,
             name=name,
             lease=lease,
             grace=grace,

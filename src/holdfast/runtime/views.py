@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from contextlib import AbstractContextManager
 from typing import Any, ParamSpec, TypeVar
 
-from holdfast.jobs.blocking import Portal
+from holdfast.jobs.blocking import BlockingTx, Portal
 from holdfast.jobs.handle import Handle
 from holdfast.jobs.task import Call, Task
 from holdfast.store.ports import Store
@@ -68,6 +69,10 @@ class Blocking:
     def result(self, handle: Handle[R], timeout: float | None = None) -> R:
         """Wait for a job's result."""
         return self._portal.run(lambda: handle.result(timeout))
+
+    def transaction(self) -> AbstractContextManager[BlockingTx]:
+        """A transaction of the store's database for this thread: `tx` is also what `enqueue_sync` takes."""
+        return self._portal.entered(self._portal.transaction())
 
     def close(self) -> None:
         """Close the store, when sync code has opened it. Not needed at the end of a program."""

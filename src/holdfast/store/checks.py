@@ -7,16 +7,17 @@ from typing import Any, TypeVar
 
 from holdfast.kernel.errors import LeaseLost, UsageError
 from holdfast.kernel.names import check_int, check_name, check_seconds, check_text
+from holdfast.kernel.outcomes import RESULT_LIMIT
 from holdfast.kernel.show import show, storable
 from holdfast.store.idempotency import KeyClaim, KeyScope
 from holdfast.store.once import pair_of
 from holdfast.store.records import NOTE_LIMIT, AuditEntry, Claim, Finish, Lease, NewJob, check_claim, check_id
 from holdfast.store.records import check_args as _check_args
 from holdfast.store.states import Held, State
+from holdfast.store.steps import Step
 
 __all__ = [
     "all_held",
-    "check_again",
     "check_args",
     "check_by_hand",
     "check_claim",
@@ -24,6 +25,8 @@ __all__ = [
     "check_each_claim_once",
     "check_entry",
     "check_finishes",
+    "check_flag",
+    "check_generation",
     "check_held",
     "check_held_lease",
     "check_id",
@@ -39,9 +42,11 @@ __all__ = [
     "check_progress",
     "check_queues",
     "check_reason",
+    "check_result",
     "check_scope",
     "check_sql",
     "check_state",
+    "check_step",
     "check_tasks",
     "check_text",
     "check_token",
@@ -177,9 +182,23 @@ def check_token(token: Any) -> None:
     check_int("A token", token, 0, 2**63 - 1)
 
 
-def check_again(again: Any) -> None:
-    if not isinstance(again, bool):
-        raise UsageError(f"again is True or False, not {show(again)} ({type(again).__name__}).")
+def check_flag(kind: str, flag: Any) -> None:
+    if not isinstance(flag, bool):
+        raise UsageError(f"{kind} is True or False, not {show(flag)} ({type(flag).__name__}).")
+
+
+def check_step(step: Any) -> None:
+    if not isinstance(step, Step):
+        raise UsageError(f"A step to keep is a Step, not {show(step)} ({type(step).__name__}).")
+
+
+def check_generation(generation: Any) -> None:
+    check_int("generation", generation, 0, 1_000_000)
+
+
+def check_result(result: Any) -> None:
+    if result is not None:
+        check_text("result", result, RESULT_LIMIT)
 
 
 def check_sql(sql: Any) -> None:

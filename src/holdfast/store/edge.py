@@ -19,7 +19,7 @@ _worker = _name("worker")
 
 RULES: dict[str, dict[str, dict[str, Check]]] = {
     "Jobs": {
-        "enqueue": {"jobs": c.check_jobs, "again": c.check_again},
+        "enqueue": {"jobs": c.check_jobs, "again": partial(c.check_flag, "again")},
         "get": {"job_id": c.check_id},
         "find": {
             "state": c.check_state,
@@ -53,6 +53,17 @@ RULES: dict[str, dict[str, dict[str, Check]]] = {
     "Dead": {
         "replay": {"job_ids": c.check_ids, "actor": _name("actor"), "args": c.check_args},
         "discard": {"job_ids": c.check_ids, "actor": _name("actor"), "reason": c.check_reason},
+    },
+    "Steps": {
+        "write": {"claim": c.check_claim, "step": c.check_step},
+        "load": {"job_id": c.check_id, "generation": c.check_generation},
+        "resolve": {
+            "job_id": c.check_id,
+            "actor": _name("actor"),
+            "done": partial(c.check_flag, "done"),
+            "effect": _if_given("effect"),
+            "result": c.check_result,
+        },
     },
     "Holds": {
         "promote": {"window": partial(c.check_limit, kind="window"), "limit": _limit},

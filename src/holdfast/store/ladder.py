@@ -29,7 +29,7 @@ class Waiting(msgspec.Struct, frozen=True):
     rank: int = 0  # its age among those that have arrived, where the store needs it
 
 
-class Step(msgspec.Struct, frozen=True):
+class Rung(msgspec.Struct, frozen=True):
     """Where a job goes: held with a reason, or ready (None)."""
 
     job: Waiting
@@ -51,23 +51,23 @@ class Facts:
     ready: dict[tuple[str, str], int] = field(default_factory=dict)  # ready jobs, by (queue, tenant)
 
 
-def climb(waiting: Iterable[Waiting], facts: Facts, *, window: int) -> list[Step]:
+def climb(waiting: Iterable[Waiting], facts: Facts, *, window: int) -> list[Rung]:
     """Decide for each job, oldest first: its turn, then its time, then a slot, then its tenant's window."""
     return [_next(job, facts, window) for job in waiting]
 
 
-def _next(job: Waiting, facts: Facts, window: int) -> Step:
+def _next(job: Waiting, facts: Facts, window: int) -> Rung:
     has_turn = job.has_turn or _take_turn(job, facts)
     if job.ordered is not None and not has_turn:
-        return Step(job, Held.ORDERING, False, job.slot)
+        return Rung(job, Held.ORDERING, False, job.slot)
     if not job.due:
-        return Step(job, Held.TIME, has_turn, job.slot)
+        return Rung(job, Held.TIME, has_turn, job.slot)
     slot = job.slot if job.slot is not None else _take_slot(job, facts)
     if job.concurrency is not None and slot is None:
-        return Step(job, Held.CONCURRENCY, has_turn, None)
+        return Rung(job, Held.CONCURRENCY, has_turn, None)
     if job.tenant is not None and not _take_room(job, facts, window):
-        return Step(job, Held.TENANT, has_turn, slot)
-    return Step(job, None, has_turn, slot)
+        return Rung(job, Held.TENANT, has_turn, slot)
+    return Rung(job, None, has_turn, slot)
 
 
 def _take_turn(job: Waiting, facts: Facts) -> bool:

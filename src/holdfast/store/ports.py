@@ -24,6 +24,7 @@ from holdfast.store.records import (
     Tick,
 )
 from holdfast.store.states import Held, State
+from holdfast.store.steps import Resolved, Step, StepRecord
 
 
 class Tx(Protocol):
@@ -115,6 +116,25 @@ class Dead(Protocol):
 
     async def discard(self, job_ids: Sequence[str], *, actor: str, reason: str) -> list[bool]:
         """Cancel dead jobs; leaves an audit row for each. False: it was not dead."""
+
+
+class Steps(Protocol):
+    """What jobs have done so far, for their later attempts."""
+
+    async def write(self, claim: Claim, step: Step) -> bool:
+        """Keep how far a step is, in place of what was kept of it; what is done stays. False: the claim was lost."""
+
+    async def load(self, job_id: str, generation: int) -> list[StepRecord]:
+        """The steps of one generation of a job, in the order of their first beginnings."""
+
+    async def resolve(
+        self, job_id: str, *, actor: str, done: bool, effect: str | None = None, result: str | None = None
+    ) -> Resolved:
+        """A person says whether an effect of an unknown job was done; leaves an audit row.
+
+        The job is queued again once no other effect of it waits for a decision. One that is done has the `result`
+        (JSON text); one that is not will be done. Without `effect` the only one is meant.
+        """
 
 
 class Holds(Protocol):
@@ -240,6 +260,8 @@ class Store(Protocol):
     def holds(self) -> Holds: ...
     @property
     def dead(self) -> Dead: ...
+    @property
+    def steps(self) -> Steps: ...
     @property
     def wakeups(self) -> Wakeups: ...
     @property

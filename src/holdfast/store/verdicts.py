@@ -1,11 +1,16 @@
-"""What a person decided about a dead job or a schedule, as an audit row: the same words on every store."""
+"""What a person decides about a dead job, an unknown effect or a schedule: the same words on every store."""
 
 from __future__ import annotations
+
+from collections.abc import Sequence
 
 import msgspec
 
 from holdfast.kernel.masking import masked
 from holdfast.store.records import AuditEntry, Tick
+from holdfast.store.steps import Resolved
+
+_RESULT_SHOWN = 1000  # characters of a result that a person gave
 
 
 def replayed(
@@ -34,6 +39,46 @@ def reset(tick: Tick, *, actor: str) -> AuditEntry:
     return AuditEntry(
         actor=actor, action="schedule.reset", subject=f"schedule:{tick.schedule}", before=_json(before)
     )
+
+
+class Verdict(msgspec.Struct, frozen=True):
+    """On one unknown effect, or on a job that is unknown without any."""
+
+    job_id: str
+    effect: str | None
+    left: tuple[str, ...]  # its other effects that wait for one
+    done: bool
+
+    @property
+    def resolved(self) -> Resolved:
+        return Resolved(self.job_id, "still_unknown" if self.left else "queued", self.left)
+
+    def entry(self, actor: str, result: str | None) -> AuditEntry:
+        after: dict[str, object] = {"decision": "done" if self.done else "not done"}
+        if self.effect is not None:
+            after["effect"] = self.effect
+        if result is not None:
+            after["result"] = result if len(result) <= _RESULT_SHOWN else f"{result[:_RESULT_SHOWN]}…"
+        return AuditEntry(
+            actor=actor,
+            action="unknown.resolve",
+            subject=self.job_id,
+            before=_json({"state": "unknown"}),
+            after=_json(after),
+        )
+
+
+def resolve(job_id: str, open_: Sequence[str], effect: str | None, *, done: bool) -> Verdict | Resolved:
+    """Which effect is meant; or why it cannot be told."""
+    if effect is None:
+        if len(open_) > 1:
+            return Resolved(job_id, "say_which", tuple(open_))
+        effect = open_[0] if open_ else None
+    elif effect not in open_:
+        return Resolved(job_id, "no_such_effect", tuple(open_))
+    if effect is None and done:
+        return Resolved(job_id, "no_such_effect")
+    return Verdict(job_id, effect, tuple(each for each in open_ if each != effect), done)
 
 
 def _json(value: object) -> str:

@@ -23,7 +23,7 @@ async def drain(
 
     What is due by the clock is promoted first, and schedules that are due enqueue their jobs: a schedule begins with the
     first drain, or with `fresh`. What is not due stays queued: turn the clock and drain again. Returns what was run.
-    With `raise_dead`, a job that dies raises JobDead.
+    With `raise_dead`, a job that dies raises JobDead, and one that is left unknown JobUnknown.
     """
     async with Bench(hf, raise_dead=raise_dead) as bench:
         if schedules:

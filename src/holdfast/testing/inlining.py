@@ -24,7 +24,7 @@ def inline(hf: Holdfast, *, raise_dead: bool = False) -> Generator[list[Ran], No
     """`with inline(hf) as ran:` runs each job inside its `enqueue`, and `ran` tells what became of them.
 
     What is not ready (a delay, a turn, a paused queue) stays queued, and so does a retry. A job that is enqueued with `tx`
-    does not exist before the commit: it waits for a later drain. With `raise_dead`, `enqueue` raises when its job dies.
+    does not exist before the commit: it waits for a later drain. With `raise_dead`, `enqueue` raises when its job dies or is unknown.
     """
     send, ran = hf.enqueuer.send, list[Ran]()
 

@@ -13,7 +13,7 @@ from holdfast.jobs.executor import Ending, Executor, Released, Settled, Unknown
 from holdfast.jobs.run import Run, Stop
 from holdfast.kernel.clock import monotonic
 from holdfast.kernel.codec import decode_stored
-from holdfast.kernel.errors import JobDead
+from holdfast.kernel.errors import JobDead, JobUnknown
 from holdfast.kernel.spawn import start
 from holdfast.kernel.threads import Threads
 from holdfast.runtime.app import Holdfast
@@ -26,14 +26,14 @@ _THREADS = 4
 
 
 class Ran(msgspec.Struct, frozen=True):
-    """One run of a job, and what became of it: `state` is `queued` when it will run again."""
+    """One run of a job, and what became of it: `state` is `queued` when it will run again, `unknown` when a person must say."""
 
     id: str
     task: str
     attempt: int
     state: State
     result: Any = None
-    error: str | None = None  # of this run
+    error: str | None = None  # of this run; of an unknown job, which effect nobody knows the end of, and why
 
 
 class Bench:
@@ -50,7 +50,7 @@ class Bench:
         self._stack.callback(threads.close)
         self._executor = Executor(
             self._hf.store, self._hf.registry, threads,
-            worker=NAME, lease=LEASE, run_sync=self._hf.run_sync, resources=resources,
+            worker=NAME, lease=LEASE, portal=self._hf.portal, resources=resources,
         )  # fmt: skip
         return self
 
@@ -63,8 +63,8 @@ class Bench:
         await self._write(claim, await self._ending(claim))
         ran = await self._told(claim)
         self.ran.append(ran)
-        if self._raise_dead and ran.state is State.DEAD:
-            raise JobDead(f"Job {ran.id} of task {ran.task!r} died in attempt {ran.attempt}: {ran.error}")
+        if self._raise_dead:
+            _raise_dead(ran)
         return ran
 
     async def _ending(self, claim: Claim) -> Ending:
@@ -102,3 +102,12 @@ class Bench:
         errors = [each.error for each in record.errors if each.attempt == claim.attempt]
         error = errors[-1] if errors else record.reason
         return Ran(claim.job_id, claim.task, claim.attempt, record.state, result, error)
+
+
+def _raise_dead(ran: Ran) -> None:
+    """Also for what only a person could go on with: a test has none."""
+    told = f"Job {ran.id} of task {ran.task!r}"
+    if ran.state is State.DEAD:
+        raise JobDead(f"{told} died in attempt {ran.attempt}: {ran.error}")
+    if ran.state is State.UNKNOWN:
+        raise JobUnknown(f"{told} is unknown after attempt {ran.attempt}: {ran.error}")

@@ -8,12 +8,24 @@ from collections.abc import Sequence
 from typing import TextIO
 
 from holdfast.kernel.errors import HoldfastError, UsageError
-from holdfast.runtime.cli import dead, demo, doctor, health, jobs, locks, migrate, queues, schedules, worker
+from holdfast.runtime.cli import (
+    dead,
+    demo,
+    doctor,
+    health,
+    jobs,
+    locks,
+    migrate,
+    queues,
+    schedules,
+    unknown,
+    worker,
+)
 from holdfast.runtime.cli.parser import Parser
 
 __all__ = ["main"]
 
-GROUPS = (worker, jobs, dead, queues, schedules, locks, migrate, health, doctor, demo)
+GROUPS = (worker, jobs, dead, unknown, queues, schedules, locks, migrate, health, doctor, demo)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

@@ -47,7 +47,9 @@ def variable_of(action: argparse.Action, command: str) -> str | None:
 
 
 def _reader(variable: str, action: argparse.Action) -> Callable[[str], Any]:
-    kind: Any = _flag if action.nargs == 0 else action.type or _as_it_is
+    """Only of a common option it matters where it came from; what reads another's text may know plain strings alone."""
+    plain = _as_it_is if set(COMMON).intersection(action.option_strings) else str
+    kind: Any = _flag if action.nargs == 0 else action.type or plain
     choices = action.choices
 
     def read(text: str) -> Any:

@@ -11,6 +11,7 @@ from holdfast.runtime.cli.command import DONE, NOT_AS_WISHED, actor, add_command
 from holdfast.runtime.cli.output import complain, document, say, show_table
 from holdfast.runtime.cli.parser import Commands, Parser, count, job_id
 from holdfast.runtime.cli.replays import replay_listed
+from holdfast.runtime.cli.steps import as_steps
 from holdfast.store.records import AuditEntry, JobRecord
 from holdfast.store.states import OVER, Held, State
 
@@ -72,6 +73,10 @@ async def print_jobs(hf: Holdfast, records: list[JobRecord], options: Namespace)
         return
     now = await hf.store.now()
     show_table(shown.JOBS, [shown.as_row(record, now) for record in records], nothing="No jobs.")
+    tell_next_page(records, options)
+
+
+def tell_next_page(records: list[JobRecord], options: Namespace) -> None:
     if len(records) == options.limit:
         complain(f"only {options.limit} are shown; the next ones: --before {records[-1].id}")
 
@@ -85,11 +90,19 @@ async def show(hf: Holdfast, options: Namespace) -> int:
 
 
 async def print_job(hf: Holdfast, record: JobRecord, options: Namespace) -> None:
+    """With its steps: those of an earlier generation belong to other arguments."""
+    steps = await hf.unknown.steps(record)
     audit = await hf.store.audit.find(subject=record.id, limit=_AUDIT_ROWS)
     if options.json:
-        document({"job": shown.as_whole(record), "audit": [shown.as_audited(entry) for entry in audit]})
+        document(
+            {
+                "job": shown.as_whole(record),
+                "steps": as_steps(record, steps),
+                "audit": [shown.as_audited(entry) for entry in audit],
+            }
+        )
     else:
-        shown.show_job(record, audit, await hf.store.now())
+        shown.show_job(record, steps, audit, await hf.store.now())
 
 
 def no_such_job(wanted: str) -> int:

@@ -10,9 +10,11 @@ import msgspec
 
 from holdfast.kernel.masking import masked
 from holdfast.runtime.cli.output import say, show_fields, show_table
+from holdfast.runtime.cli.steps import show_steps
 from holdfast.runtime.cli.table import Column
 from holdfast.runtime.cli.times import ago, cell, told
 from holdfast.store.records import AuditEntry, JobRecord
+from holdfast.store.steps import StepRecord
 
 _ONLY_WHOLE = ("result", "errors")  # may be large; a listing has the last error instead
 JOBS = (
@@ -86,10 +88,13 @@ def last_error(record: JobRecord) -> str | None:
     return record.errors[-1].error if record.errors else None
 
 
-def show_job(record: JobRecord, audit: Sequence[AuditEntry], now: float) -> None:
+def show_job(record: JobRecord, steps: Sequence[StepRecord], audit: Sequence[AuditEntry], now: float) -> None:
     show_fields(_identity(record, now) + _life(record, now) + _keys(record))
     for error in record.errors:
         show_fields([(f"error {error.attempt}", f"{told(error.at, now)}\n{error.error}")])
+    if steps:
+        say()
+        show_steps(record, steps, now)
     if audit:
         say()
         show_audit(audit, now)

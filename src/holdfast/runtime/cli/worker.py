@@ -82,7 +82,7 @@ async def _supervise(hf: Holdfast, options: argparse.Namespace, chosen: WorkerOp
     processes = check_int("processes", options.processes, 1, 1_000)
     async with hf:
         await check_tables(hf.store)  # or children would be started for ever
-        deaths = Deaths(hf.store, hf.registry, hf.run_sync)
+        deaths = Deaths(hf.store, hf.registry, hf.portal)
         supervisor = Supervisor(
             lambda name: _child(options, name),
             deaths.rescue_worker,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import partial
 
 from holdfast.store.edge import checked
@@ -16,6 +17,20 @@ def write(entry: AuditEntry) -> Procedure[None]:
     yield Statement(
         sql, (entry.actor, entry.action, entry.subject, entry.before, entry.after, entry.request_id)
     )
+
+
+def audited(entries: Sequence[AuditEntry]) -> Statement:
+    """Several at once, in the transaction of what they tell."""
+    sql = """INSERT INTO holdfast.audit (actor, action, subject, before, after)
+        SELECT * FROM unnest($1::text[], $2::text[], $3::text[], $4::text[], $5::text[])"""
+    columns = (
+        [entry.actor for entry in entries],
+        [entry.action for entry in entries],
+        [entry.subject for entry in entries],
+        [entry.before for entry in entries],
+        [entry.after for entry in entries],
+    )
+    return Statement(sql, columns)
 
 
 def find(*, subject: str | None, limit: int) -> Procedure[list[AuditEntry]]:

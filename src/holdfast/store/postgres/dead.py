@@ -14,6 +14,7 @@ from holdfast.store.bell import EVERYONE
 from holdfast.store.checks import refuse_edit_of_many
 from holdfast.store.edge import checked
 from holdfast.store.parts import in_parts
+from holdfast.store.postgres.audit import audited
 from holdfast.store.postgres.failures import is_taken
 from holdfast.store.postgres.rows import MOVED, MOVED_J, same_id
 from holdfast.store.postgres.subject import Subject
@@ -50,7 +51,7 @@ def replay(job_ids: Sequence[str], *, actor: str, args: str | None) -> Procedure
             answers.append(Replayed(job_id, "queued"))
     if chosen:
         yield Statement(_REPLAY, ([item.job_id for item in chosen], args))
-        yield _audited([_entry(item, actor, args) for item in chosen])
+        yield audited([_entry(item, actor, args) for item in chosen])
     return answers
 
 
@@ -65,7 +66,7 @@ def discard(job_ids: Sequence[str], *, actor: str, reason: str) -> Procedure[lis
     chosen = [job_id for job_id in dict.fromkeys(job_ids) if job_id in dead]
     if chosen:
         yield Statement(_DISCARD, (chosen, reason))
-        yield _audited([verdicts.discarded(job_id, actor=actor, reason=reason) for job_id in chosen])
+        yield audited([verdicts.discarded(job_id, actor=actor, reason=reason) for job_id in chosen])
     answers = []
     for job_id in job_ids:
         answers.append(job_id in dead)
@@ -101,20 +102,6 @@ WITH gone AS (
     DELETE FROM holdfast.job j WHERE j.id = ANY($1::uuid[]) AND j.state = 'dead' RETURNING {MOVED_J})
 INSERT INTO holdfast.history ({MOVED}, state, finished_at, reason)
 SELECT {MOVED}, 'cancelled', (SELECT holdfast.now()), $2::text FROM gone"""
-_AUDIT = """
-INSERT INTO holdfast.audit (actor, action, subject, before, after)
-SELECT * FROM unnest($1::text[], $2::text[], $3::text[], $4::text[], $5::text[])"""
-
-
-def _audited(entries: Sequence[AuditEntry]) -> Statement:
-    columns = (
-        [entry.actor for entry in entries],
-        [entry.action for entry in entries],
-        [entry.subject for entry in entries],
-        [entry.before for entry in entries],
-        [entry.after for entry in entries],
-    )
-    return Statement(_AUDIT, columns)
 
 
 @checked

@@ -10,12 +10,15 @@ from functools import partial
 from holdfast.kernel.errors import StoreUnavailable
 from holdfast.kernel.telemetry import note
 from holdfast.store.edge import checked
-from holdfast.store.postgres.subject import Subject
+from holdfast.store.postgres import steps
+from holdfast.store.postgres.subject import Home, Subject
 from holdfast.store.statements import Procedure, Statement
 
 AHEAD = 3  # days after today that have a partition of their own
 COUNTED = 8 * 2**20  # bytes of a day whose rows are counted before it is dropped
 BATCH = 5_000  # rows deleted in one transaction
+STEPS = 1_000  # jobs whose steps are looked at in one prune
+_FIRST_ID = "00000000-0000-0000-0000-000000000000"
 _PREFIX = "history_"
 _TURNS = 3  # for a lock that others hold; after that, the next prune tries again
 # Attaching and dropping lock the table for an instant. When finishing is in the way, we step back and come again.
@@ -86,6 +89,10 @@ def sweep(table: str, keep: float) -> Procedure[int]:
 
 @checked
 class History(Subject):
+    def __init__(self, home: Home) -> None:
+        super().__init__(home)
+        self._steps_after = _FIRST_ID
+
     async def prune(self, *, keep: float) -> int:
         today, before, days = await self._database.read(partial(look, keep))
         await self._prepare(today, days)
@@ -93,7 +100,16 @@ class History(Subject):
         for day in days:
             if datetime(day.year, day.month, day.day, tzinfo=UTC) + timedelta(days=1) <= before:
                 gone += await self._when_quiet(day, partial(drop, day))
-        return gone + await self._sweep(keep)
+        gone += await self._sweep(keep)
+        await self._forget_steps()
+        return gone
+
+    async def _forget_steps(self) -> None:
+        """A part each time, from where the last one ended."""
+        last = await self._database.write(
+            partial(steps.forget, self._steps_after, limit=STEPS), repeatable=True
+        )
+        self._steps_after = last or _FIRST_ID
 
     async def prepare(self) -> None:
         """Room for today and the days ahead."""

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from holdfast.store.ladder import Facts, Step, Waiting, climb
+from holdfast.store.ladder import Facts, Rung, Waiting, climb
 from holdfast.store.postgres.locks import Keys
 from holdfast.store.postgres.rows import WAITING, same_id, to_waiting
 from holdfast.store.statements import Procedure, Statement
@@ -85,7 +85,7 @@ SELECT 'ready', p.queue, p.tenant, count(j.id)::int
     GROUP BY 1, 2, 3"""
 
 
-def apply(steps: Sequence[Step]) -> Procedure[int]:
+def apply(steps: Sequence[Rung]) -> Procedure[int]:
     """Write the decisions; returns how many became ready. Those are served after what was ready before them."""
     if steps:
         columns = (

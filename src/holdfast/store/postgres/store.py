@@ -27,6 +27,7 @@ from holdfast.store.postgres.keys import Keys
 from holdfast.store.postgres.leases import Leases
 from holdfast.store.postgres.queues import Queues
 from holdfast.store.postgres.schedules import Schedules
+from holdfast.store.postgres.steps import Steps
 from holdfast.store.postgres.transaction import Executor, PostgresTx
 from holdfast.store.postgres.url import Target, parse
 from holdfast.store.postgres.wakeups import Wakeups
@@ -49,6 +50,7 @@ class PostgresStore:
         self.claims = Claims(self)
         self.holds = Holds(self)
         self.dead = Dead(self)
+        self.steps = Steps(self)
         self.queues = Queues(self)
         self.history = History(self)
         self.leases = Leases(self)

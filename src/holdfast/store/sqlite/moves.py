@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 
 import msgspec
 
-from holdfast.store.ladder import Facts, Step, Waiting, climb
+from holdfast.store.ladder import Facts, Rung, Waiting, climb
 from holdfast.store.sqlite.connection import Db
 from holdfast.store.sqlite.rows import WAITING, to_waiting
 
@@ -129,7 +129,7 @@ def _ready(db: Db, queue: str, tenant: str) -> int:
     return number
 
 
-def _apply(db: Db, steps: Sequence[Step]) -> int:
+def _apply(db: Db, steps: Sequence[Rung]) -> int:
     """Those that become ready are served after what was ready before them."""
     for step in steps:
         if step.has_turn and not step.job.has_turn:

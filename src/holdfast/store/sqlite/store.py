@@ -25,6 +25,7 @@ from holdfast.store.sqlite.leases import Leases
 from holdfast.store.sqlite.queues import Queues
 from holdfast.store.sqlite.reader import Reader
 from holdfast.store.sqlite.schedules import Schedules
+from holdfast.store.sqlite.steps import Steps
 from holdfast.store.sqlite.transaction import SqliteTx
 from holdfast.store.sqlite.wakeups import Wakeups
 from holdfast.store.sqlite.writer import Session, Writer
@@ -48,6 +49,7 @@ class SqliteStore:
         self.claims = Claims(self)
         self.holds = Holds(self)
         self.dead = Dead(self)
+        self.steps = Steps(self)
         self.queues = Queues(self)
         self.history = History(self)
         self.leases = Leases(self)

@@ -16,7 +16,7 @@ import sys
 # pytest shows the values in a failed `assert` only of modules that it knew of before they were imported.
 if (_pytest := sys.modules.get("pytest")) is not None:
     _subjects = "jobs enqueue cancels claims finishes fencing reports rescues suspects races holds ordering concurrency tenants"
-    _others = "dead diagnosis queues history leases schedules keys audit transactions wakeups names lost_answers schema kit jobs_machine coordination_machine"
+    _others = "dead steps diagnosis queues history leases schedules keys audit transactions wakeups names lost_answers schema kit jobs_machine coordination_machine"
     _pytest.register_assert_rewrite(*(f"{__name__}.{name}" for name in f"{_subjects} {_others}".split()))
 
 from holdfast.testing.conformance.audit import AuditConformance
@@ -34,6 +34,7 @@ from holdfast.testing.conformance.names import NamesConformance
 from holdfast.testing.conformance.queues import QueuesConformance
 from holdfast.testing.conformance.schedules import SchedulesConformance
 from holdfast.testing.conformance.schema import SchemaConformance
+from holdfast.testing.conformance.steps import StepsConformance, UnknownConformance
 from holdfast.testing.conformance.transactions import TransactionsConformance
 from holdfast.testing.conformance.wakeups import WakeupsConformance
 
@@ -55,9 +56,11 @@ __all__ = [
     "SchedulesConformance",
     "SchemaConformance",
     "SqliteHarness",
+    "StepsConformance",
     "StoreConformance",
     "StoreHarness",
     "TransactionsConformance",
+    "UnknownConformance",
     "WakeupsConformance",
 ]
 
@@ -67,6 +70,8 @@ class StoreConformance(
     ClaimsConformance,
     HoldsConformance,
     DeadConformance,
+    StepsConformance,
+    UnknownConformance,
     WakeupsConformance,
     QueuesConformance,
     HistoryConformance,

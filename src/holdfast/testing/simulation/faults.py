@@ -10,6 +10,8 @@ import msgspec
 
 from holdfast.kernel.crashpoints import CRASHPOINTS
 
+# What only bodies with steps pass. The kind "store" has none: nothing there stands for `job.step` and `job.effect`.
+BODY_POINTS = tuple(name for name in CRASHPOINTS if name.startswith(("step.", "effect.")))
 STEP_BACK = 4.0  # seconds by which the database's clock may go back
 
 
@@ -69,7 +71,9 @@ def _lasting(kind: str, least: float, most: float) -> Callable[[random.Random], 
 
 
 def _crash(rng: random.Random) -> dict[str, Any]:
-    point = rng.choice([name for name in CRASHPOINTS if not name.startswith("schedule.")])
+    point = rng.choice(
+        [name for name in CRASHPOINTS if not name.startswith("schedule.") and name not in BODY_POINTS]
+    )
     return {
         "kind": "crash",
         "point": point,

@@ -83,11 +83,13 @@ class Fleet:
         self.worlds: list[SimulatedWorld] = []
         self.lives: dict[str, Life] = {}
         self.healed = False
+        self.healed_at = 0.0
         self.runs: Counter[str] = Counter()  # of each job's body, whoever ran it
         self.acknowledged: dict[int, list[str]] = {}  # ids of jobs, by the op that enqueued them
         self.marks = Marks(lambda: (self.host.now(), loop.time(), loop.steps))
-        self._outside = contextvars.copy_context()  # of no process: what happens there survives a kill
+        self.outside = contextvars.copy_context()  # of no process: what happens there survives a kill
         self._connections: list[tuple[Process, apsw.Connection]] = []
+        self.provider: Any = None  # a service outside, if the workload has one
         self.on_death: Callable[[Process], None] | None = None
         self.chance: Callable[[], float] = random.Random(f"chance:{plan.seed}").random
 
@@ -111,16 +113,16 @@ class Fleet:
         if process.alive:
             self.history.event("killed", process.name)
             process.kill()
-            self.loop.call_later(restart_after, self.boot, process.node, context=self._outside)
+            self.loop.call_later(restart_after, self.boot, process.node, context=self.outside)
             if not well and self.on_death is not None:
-                self._outside.copy().run(self.on_death, process)
+                self.outside.copy().run(self.on_death, process)
 
     def pause(self, process: Process, seconds: float) -> None:
         """Stop it as SIGSTOP would, connections and locks included, and let it go on later."""
         if process.alive and not process.paused:
             self.history.event("paused", process.name)
             process.pause()
-            self.loop.call_later(seconds, self.resume, process, context=self._outside)
+            self.loop.call_later(seconds, self.resume, process, context=self.outside)
 
     def resume(self, process: Process) -> None:
         if process.alive and process.paused:

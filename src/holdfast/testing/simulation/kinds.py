@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from contextlib import nullcontext
 
+import msgspec
+
 from holdfast.store.sqlite.store import SqliteStore
 from holdfast.testing.simulation import callers, plan
 from holdfast.testing.simulation.fleet import Fleet, Life, Workload
@@ -11,10 +13,13 @@ from holdfast.testing.simulation.history import History
 from holdfast.testing.simulation.plan import Plan
 from holdfast.testing.simulation.scheduler import schedule
 from holdfast.testing.simulation.service import node
+from holdfast.testing.simulation.service import operator as service_operator
 from holdfast.testing.simulation.service import plan as service_plan
 from holdfast.testing.simulation.service.hurry import hurried
+from holdfast.testing.simulation.service.provider import Provider
 from holdfast.testing.simulation.service.recorded import RecordedStore
 from holdfast.testing.simulation.service.supervisor import supervise
+from holdfast.testing.simulation.stepping import is_stepping
 from holdfast.testing.simulation.upkeep import operate, upkeep
 from holdfast.testing.simulation.worker import work
 
@@ -23,13 +28,22 @@ def _open(path: str, _: History) -> SqliteStore:
     return SqliteStore(path, synchronous="OFF")
 
 
+def _store_plan(seed: int) -> Plan:
+    return msgspec.structs.replace(plan.make_plan(seed), stepping=is_stepping(seed))
+
+
 def _nothing(_: Life | Fleet) -> None:
     """It needs none."""
 
 
+def _surroundings(fleet: Fleet) -> None:
+    fleet.provider = Provider(fleet)
+    supervise(fleet)
+
+
 KINDS = {
     "store": Workload(
-        plan=plan.make_plan,
+        plan=_store_plan,
         open=_open,
         furnish=_nothing,
         programs=(work, upkeep, schedule, operate),
@@ -41,9 +55,9 @@ KINDS = {
         plan=service_plan.make_plan,
         open=RecordedStore,
         furnish=node.furnish,
-        programs=(node.serve, node.upgrade, operate),
+        programs=(node.serve, node.upgrade, service_operator.operate),
         new_job=node.new_job,
-        beside=supervise,
+        beside=_surroundings,
         hurried=hurried,
     ),
 }

@@ -17,7 +17,7 @@ class Entry(msgspec.Struct, frozen=True, kw_only=True, gc=False):
 
     Of a job: `enqueued`, `moved`, `over`, `pruned`, `slot`, `slot_gone`.
     Of others: `row`, `register`, `lease`, `lease_gone`, `key`, `key_gone`, `begin`, `tick`, `queue_paused`,
-    `queue_resumed`, `audit`.
+    `queue_resumed`, `audit`. Of a step of a job: `step`.
     """
 
     at: float
@@ -44,11 +44,15 @@ class Entry(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     slot: int | None = None
     was_owner: str | None = None
     owner: str | None = None
-    run_at: float | None = None
+    run_at: float | None = None  # of one that is over: when it was finished
     reason: str | None = None
     number: int | None = None
     rank: int | None = None
     fingerprint: str | None = None
+    name: str | None = None
+    kind: str | None = None
+    progress: str | None = None
+    result: str | None = None
 
     @property
     def claimed(self) -> bool:
@@ -166,9 +170,9 @@ class Ledger:
                                         held=None, until=None))  # fmt: skip
 
     def _over(self, where: tuple[Any, ...], row: tuple[Any, ...]) -> None:
-        seq, state, token, attempt, reason = row[:5]
+        seq, state, token, attempt, reason, finished_at = row[:6]
         self._move(where, seq, _changed(self._now[seq], state=state, token=token, attempt=attempt, reason=reason,
-                                        held=None, until=None), what="over")  # fmt: skip
+                                        held=None, until=None, run_at=finished_at), what="over")  # fmt: skip
 
     def _slot(self, where: tuple[Any, ...], row: tuple[Any, ...]) -> None:
         self._now[row[0]].slot = row[2]
@@ -234,17 +238,24 @@ class Ledger:
                 self._add(where, "queue_resumed", row[0])
             case "audit INSERT":
                 self._add(where, "audit", row[0], reason=row[1])
+            case "step INSERT" | "step UPDATE":
+                self._step(where, row)
             case "row INSERT":
                 self._add(where, "row", row[2] or "", number=row[0], reason=row[1])
             case "register UPDATE":
                 self._add(where, "register", row[0], token=row[1], owner=row[2])
 
-    def _add(self, where: tuple[Any, ...], what: str, name: str, **values: Any) -> Entry:
+    def _step(self, where: tuple[Any, ...], row: tuple[Any, ...]) -> None:
+        seq, name, token, kind, progress, result, number = row[:7]
+        self._add(where, "step", self._jobs[seq].id, name=name, token=token, kind=kind, progress=progress,
+                  result=result, number=number)  # fmt: skip
+
+    def _add(self, where: tuple[Any, ...], what: str, subject: str, **values: Any) -> Entry:
         at, moment, step, process = where
-        entry = Entry(at=at, moment=moment, step=step, process=process, what=what, id=name, **values)
+        entry = Entry(at=at, moment=moment, step=step, process=process, what=what, id=subject, **values)
         self.entries.append(entry)
         if what in _OF_JOBS:
-            self.by_job[name].append(entry)
+            self.by_job[subject].append(entry)
         return entry
 
 

@@ -48,6 +48,7 @@ class JobSpec(msgspec.Struct, frozen=True, kw_only=True):
     max_waiting: int | None = None
     task: str = "sim"
     lock: str | None = None
+    acts: tuple[str, ...] = ()  # what it does in steps and effects
 
 
 class Op(msgspec.Struct, frozen=True, kw_only=True):
@@ -81,6 +82,7 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
     schedules: tuple[ScheduleSpec, ...]
     window: int  # ready jobs of a tenant in a queue
     queues: tuple[str, ...]
+    stepping: bool = False  # bodies write of steps
     deaf: bool = False  # bodies cannot be stopped: they go on after their claim was lost, and write
     # Of real workers only.
     slots: int = 0  # of each queue in each process
@@ -88,6 +90,7 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
     max_tasks: tuple[int | None, ...] = ()  # for each node: runs after which a process leaves
     supervised: tuple[bool, ...] = ()  # for each node: whether someone sees its processes die
     downtime: float = 0.0  # seconds for which nobody scheduled before the simulation
+    settle: float = 0.0  # seconds after which an effect that is not found was not done
 
     def without(self, faults: frozenset[int]) -> Plan:
         kept = tuple(fault for fault in self.faults if fault.number not in faults)

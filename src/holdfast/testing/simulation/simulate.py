@@ -112,7 +112,7 @@ async def _direct(fleet: Fleet, nemesis: Nemesis, watcher: apsw.Connection) -> N
     """Wait out the chaos, heal, and wait until everything has ended, or too long."""
     await asyncio.sleep(CHAOS)
     fleet.history.event("healed", None)
-    fleet.healed = True
+    fleet.healed, fleet.healed_at = True, fleet.loop.time()
     nemesis.heal()
     until = fleet.loop.time() + CALM
     await asyncio.sleep(4.0)

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from holdfast.kernel.crashpoints import CRASHPOINTS
 from holdfast.store.idempotency import KeyBusy, KeyDone, KeyMismatch
 from holdfast.testing.simulation.checkers import Run
+from holdfast.testing.simulation.faults import BODY_POINTS
 from holdfast.testing.simulation.history import Call
 from holdfast.testing.simulation.ledger import Entry
 from holdfast.testing.simulation.service import sometimes as service
@@ -19,7 +20,7 @@ ENOUGH = {"store": 240, "worker": 150}
 _FAULTS = [
     "slow disk",
     "full disk",
-    *(f"crash {point}" for point in CRASHPOINTS),
+    *(f"crash {point}" for point in CRASHPOINTS if point not in BODY_POINTS),
     *(
         f"{kind} {where}.before_commit"
         for kind in ("refused", "lost request")
@@ -79,10 +80,12 @@ _SEEN = [
     "key abandoned",
     "tick lost to another scheduler",
     "tick made",
+    "zombie's step refused",
+    "unknown effect said to be done",
+    "unknown effect said not to be done",
 ]
 # Of the list above, what real workers and their callers do not do.
 _NOT_BY_WORKERS = {
-    "unknown by its outcome",
     "held by hand",
     "transaction cut off",
     "write lock waited for too long",
@@ -223,6 +226,10 @@ def _ok(call: Call) -> Iterator[str]:
             yield "register refused an old token"
         case "tick" if call.answer is None:
             yield "tick lost to another scheduler"
+        case "step" if not call.answer:
+            yield "zombie's step refused"
+        case "resolve":
+            yield f"unknown effect said {'' if call.asked[2] else 'not '}to be done"
         case "raise_epoch":
             yield "epoch raised"
         case "abandon_key" if call.answer:

@@ -12,6 +12,7 @@ from holdfast.store.states import Held, State
 from holdfast.testing.simulation.fleet import Life
 from holdfast.testing.simulation.history import REFUSALS
 from holdfast.testing.simulation.plan import GUARDS, KEEP, SCAN
+from holdfast.testing.simulation.stepping import decide
 
 
 async def upkeep(life: Life) -> None:
@@ -47,18 +48,26 @@ async def operate(life: Life) -> None:
     while not life.process.draining:
         await sleep(jittered(6.0))
         if life.fleet.healed and life.fleet.life_on(0) is life:
-            await _try(life, "resume", lambda: _resume_all(life))
-            await _try(life, "resolve", lambda: _resolve_unknown(life))
+            await _try(life, "resume", lambda: resume_all(life))
+            await _decide_unknown(life)
 
 
-async def _resume_all(life: Life) -> None:
+async def resume_all(life: Life) -> None:
     for paused in await life.store.queues.paused():
         await life.store.queues.resume(paused.queue, by="operator")
 
 
-async def _resolve_unknown(life: Life) -> None:
-    for job in await life.store.jobs.find(state=State.UNKNOWN):
-        await life.store.jobs.cancel(job.id, "nobody knows")
+async def _decide_unknown(life: Life) -> None:
+    """Say of each effect whether it was done, or give the job up."""
+    try:
+        for job in await life.store.jobs.find(state=State.UNKNOWN):
+            if life.fleet.plan.stepping and random() < 0.5:
+                await decide(life, job)
+            else:
+                cancel = partial(life.store.jobs.cancel, job.id, "nobody knows")
+                await life.history.call("give up", job.id, cancel)
+    except (*REFUSALS, CommitUnknown):
+        return  # the next round tries again
 
 
 async def _rescue_last_life(life: Life) -> None:

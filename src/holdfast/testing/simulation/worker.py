@@ -18,6 +18,7 @@ from holdfast.testing.simulation.fleet import Args, Life, watched
 from holdfast.testing.simulation.history import REFUSALS
 from holdfast.testing.simulation.plan import LEASE, POLL, Beat
 from holdfast.testing.simulation.process import Killed
+from holdfast.testing.simulation.stepping import doubt, last_step, take_steps
 
 SLOTS = 2  # bodies at a time
 PREFETCH = 3  # claims at a time
@@ -119,10 +120,14 @@ class Worker:
         beat = self._beat(claim)
         self._history.event("body", (claim.job_id, claim.token, claim.attempt, claim.alone))
         try:
+            if self._life.fleet.plan.stepping:
+                await take_steps(self._life, claim)
             await sleep(beat.seconds)
             if beat.outcome == "poison":
                 self._life.fleet.kill(self._life.process)
                 raise Killed
+            if self._life.fleet.plan.stepping:
+                await (doubt if beat.outcome == "unknown" else last_step)(self._life, claim)
             crashpoint("body.done")
             holding.finishing = True
             await self._write(holding, beat.outcome, beat.after)

@@ -34,6 +34,8 @@ def strikes(run: Run) -> Iterator[str]:
                 alone = bool(entry.alone)
                 if bool(entry.suspect) != alone:
                     yield f"job {job_id}: suspect={entry.suspect} was claimed with alone={entry.alone}"
+            elif entry.was_state == "unknown" and entry.state == "queued":
+                interruptions, counted = 0, 0  # a person has decided: it begins anew
             elif entry.rescued:
                 interruptions, counted = interruptions + 1, counted + alone
                 after = entries[place + 1]  # what the rescue made of it, in the same transaction

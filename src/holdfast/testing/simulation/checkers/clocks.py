@@ -14,11 +14,14 @@ _IN_TRANSACTION = 20.0  # a transaction that was paused wrote with the time at w
 
 
 def on_the_database(run: Run) -> Iterator[str]:
+    anew: set[str] = set()  # a person has decided about them: they expire no more
     for entry in run.ledger.entries:
         made = run.ledger.made.get(entry.id)
         if made is None:
             continue
-        expiry = made.expires_at
+        if entry.was_state == "unknown" and entry.state == "queued":
+            anew.add(entry.id)
+        expiry = None if entry.id in anew else made.expires_at
         if entry.what == "enqueued":
             yield from _stored(run, made, entry)
         became_ready = entry.state == "queued" and entry.held is None and entry.was_held in _TIMED

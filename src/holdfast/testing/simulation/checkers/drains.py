@@ -80,13 +80,13 @@ def _bodies_over(run: Run, drain: _Drain) -> list[float]:
 
 
 def _undisturbed(run: Run, drain: _Drain) -> bool:
-    """No call of the last lease failed or took long: a claim whose answer was lost is not known to its worker.
+    """No call of the last lease failed or took long, and no disk was slow: a claim whose answer was lost is not known to its worker.
 
     One that has no answer at all was cut off by the process itself, which it must not do to a claim unless it has waited.
     """
     life, end = run.lives[drain.process], drain.ended or run.ended
     begin = drain.begun - LEASE
-    if any(start < end and begin < stop for start, stop in life.paused):
+    if any(start < end and begin < stop for start, stop in [*life.paused, *run.slow]):
         return False
     return all(_is_smooth(call, end) for call in life.calls if _touches(call, begin, end))
 

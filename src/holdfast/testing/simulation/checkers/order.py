@@ -88,7 +88,7 @@ def windows(run: Run) -> Iterator[str]:
 
 _MAKE_READY = frozenset({
     "claim", "claim_suspect", "finish", "release", "hold", "cancel", "rescue", "rescue_worker", "expire", "repair",
-    "resolve",
+    "resolve", "give up",
 })  # fmt: skip
 
 

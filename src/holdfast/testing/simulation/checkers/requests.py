@@ -126,17 +126,24 @@ def _fits(made: Made, queue: str | None, guard: str | None) -> bool:
 
 
 def kept(run: Run) -> Iterator[str]:
-    """What is over is kept for as long as was said."""
-    over = {entry.id: entry.at for entry in run.ledger.of("over")}
+    """What is over is kept for as long as was said, from the time that its transaction read when it began."""
+    over = {entry.id: entry.run_at or 0.0 for entry in run.ledger.of("over")}
     for entry in run.ledger.of("pruned"):
         if entry.at - over[entry.id] < KEEP - _SAME:
             yield f"job {entry.id}: forgotten {entry.at - over[entry.id]:.3f} s after it was over, not {KEEP} s"
 
 
 def decided(run: Run) -> Iterator[str]:
-    """What is dead, or of unknown outcome, does not run again by itself."""
+    """What is dead, or of unknown outcome, does not run again by itself; a person's decision is written down."""
+    resolves = run.history.of("resolve")
+    audited = {
+        (entry.id, entry.step) for entry in run.ledger.of("audit") if entry.reason == "unknown.resolve"
+    }
     for entry in run.ledger.of("moved"):
-        if entry.was_state in ("dead", "unknown"):
+        if entry.was_state == "unknown" and (entry.id, entry.step) in audited:
+            if not any(call.spans(entry) for call in resolves):
+                yield f"job {entry.id}: someone is said to have decided about it at {entry.moment:.3f} s, and nobody has"
+        elif entry.was_state in ("dead", "unknown"):
             yield f"job {entry.id}: from {entry.was_state} to {entry.state} at {entry.moment:.3f} s, without a decision"
 
 

@@ -5,7 +5,15 @@ from __future__ import annotations
 from collections.abc import Generator
 from contextlib import ExitStack, contextmanager
 
-from holdfast.testing.simulation.mutants import claims, contention, enqueues, requests, waiting, workers
+from holdfast.testing.simulation.mutants import (
+    claims,
+    contention,
+    effects,
+    enqueues,
+    requests,
+    waiting,
+    workers,
+)
 from holdfast.testing.simulation.mutants.planting import MUTANTS, Mutant
 
 
@@ -26,6 +34,7 @@ __all__ = [
     "Mutant",
     "claims",
     "contention",
+    "effects",
     "enqueues",
     "planted",
     "requests",

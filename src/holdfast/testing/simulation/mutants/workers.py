@@ -209,4 +209,4 @@ def _the_dead_of_a_rescue_are_not_told(stack: ExitStack) -> None:
 @of_workers("a death is tried once")
 def _a_death_is_tried_once(stack: ExitStack) -> None:
     """a store in trouble is taken for a handler of on_dead that failed"""
-    replace(stack, executor, "_TROUBLE_PAUSES", ())
+    replace(stack, executor, "PAUSES", ())

@@ -69,7 +69,8 @@ def new_job(life: Life, op: Op, place: int, spec: JobSpec) -> NewJob:
         ordered=spec.ordered,
         tenant=spec.tenant,
     )
-    arguments = {"op": op.number, "place": place, "script": list(spec.script), "key": key}
+    arguments = {"op": op.number, "place": place, "script": list(spec.script)}
+    arguments |= {"acts": list(spec.acts)} if spec.acts else {"key": key}
     task = app.registry.get(spec.task)
     if task is not None:
         return app.enqueuer.build(task, arguments, given)
@@ -115,7 +116,7 @@ def _service(life: Life, app: App) -> WorkerService:
         app.registry,
         app.enqueuer,
         dict.fromkeys(plan.queues, plan.slots),
-        app.portal.run,
+        app.portal,
         lease=LEASE,
         grace=plan.grace,
         poll=POLL,

@@ -22,6 +22,7 @@ from holdfast.testing.simulation.plan import (
     ScheduleSpec,
     with_faults,
 )
+from holdfast.testing.simulation.service.acting import with_acts
 
 MISSED = ("latest", "all", "skip")
 
@@ -34,7 +35,7 @@ def make_plan(seed: int) -> Plan:
     queues = QUEUES if rng.random() < 0.3 else QUEUES[:1]
     ops = _ops(rng, nodes, queues)
     slots = rng.choice((1, 2, 3))
-    return Plan(
+    plan = Plan(
         seed=seed,
         kind="worker",
         epoch=JUMPS[jump] + rng.choice((-15.0, 1800.0, 4000.0)),
@@ -50,6 +51,7 @@ def make_plan(seed: int) -> Plan:
         supervised=tuple(rng.random() < 0.5 for _ in range(nodes)),
         downtime=rng.choice((0.0, 3600.0, 3 * 3600.0)),
     )
+    return with_acts(plan)
 
 
 def _at_ticks(seed: int, nodes: int, schedules: tuple[ScheduleSpec, ...]) -> tuple[Fault, ...]:

@@ -14,10 +14,12 @@ from holdfast.store.sqlite.history import History as Kept
 from holdfast.store.sqlite.holds import Holds
 from holdfast.store.sqlite.leases import Leases
 from holdfast.store.sqlite.schedules import Schedules
+from holdfast.store.sqlite.steps import Steps
 from holdfast.store.sqlite.store import SqliteStore
 from holdfast.store.sqlite.subject import File
 from holdfast.store.sqlite.transaction import SqliteTx
 from holdfast.store.states import Held
+from holdfast.store.steps import Step, StepRecord
 from holdfast.testing.simulation.history import Call, History
 
 Asked = list[tuple[str, int, str, float]]
@@ -31,6 +33,7 @@ class RecordedStore(SqliteStore):
         self.holds = RecordedHolds(self, history)
         self.leases = RecordedLeases(self, history)
         self.schedules = RecordedSchedules(self, history)
+        self.steps = RecordedSteps(self, history)
         self.history = RecordedKept(self, history)
 
     def transaction(self) -> SqliteTx:
@@ -168,6 +171,19 @@ class RecordedSchedules(Schedules):
     async def tick(self, schedule: str, nominal: float, job: NewJob) -> Enqueued | None:
         work = partial(super().tick, schedule, nominal, job)
         return await self._history.call("tick", (schedule, nominal, job.id), work)
+
+
+class RecordedSteps(Steps):
+    def __init__(self, file: File, history: History) -> None:
+        super().__init__(file)
+        self._history = history
+
+    async def write(self, claim: Claim, step: Step) -> bool:
+        asked = (claim.job_id, claim.token, step.name, str(step.progress))
+        return await self._history.call("step", asked, partial(super().write, claim, step))
+
+    async def load(self, job_id: str, generation: int) -> list[StepRecord]:
+        return await self._history.call("load", (job_id, 0), partial(super().load, job_id, generation))
 
 
 class RecordedKept(Kept):

@@ -6,7 +6,9 @@ from collections import defaultdict
 from collections.abc import Iterator
 
 from holdfast.testing.simulation.checkers.run import Run
+from holdfast.testing.simulation.faults import BODY_POINTS
 from holdfast.testing.simulation.history import Event
+from holdfast.testing.simulation.service import sometimes_in_bodies as bodies
 
 SEEN = [
     "drained while jobs ran",
@@ -27,6 +29,8 @@ SEEN = [
     "tick made late",
     "tick made up for by policy all",
     "missed ticks passed over",
+    *(f"crash {point}" for point in BODY_POINTS),
+    *bodies.SEEN,
 ]
 
 
@@ -34,6 +38,7 @@ def seen(run: Run) -> Iterator[str]:
     yield from _in_events(run)
     yield from _in_ledger(run)
     yield from _in_schedules(run)
+    yield from bodies.seen(run)
     for call in run.history.of("acquire"):
         if call.kind == "ok" and call.answer is None and not call.asked[0].startswith("holdfast:"):
             yield "lock was held by another"

@@ -33,7 +33,7 @@ async def _live(fleet: Fleet, process: Process) -> None:
 
 async def _watch(life: Life, seen: asyncio.Queue[Process]) -> None:
     app = App(life)
-    deaths = Deaths(life.store, app.registry, app.portal.run)
+    deaths = Deaths(life.store, app.registry, app.portal)
     while True:
         dead = await seen.get()
         if is_seen(life.fleet, dead):

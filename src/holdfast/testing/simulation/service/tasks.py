@@ -19,6 +19,7 @@ from holdfast.store.ports import Tx
 from holdfast.testing.simulation.fleet import Life
 from holdfast.testing.simulation.plan import Beat, ScheduleSpec
 from holdfast.testing.simulation.process import Killed
+from holdfast.testing.simulation.service.acts import Acts
 
 ROW = "INSERT INTO sim_row (op, kind, job_id) VALUES ($1, $2, $3)"
 # Options of each task; what every enqueue may say for itself is said there.
@@ -34,6 +35,12 @@ TASKS: dict[str, dict[str, Any]] = {
         "retry": Backoff(attempts=2, first=0.4, ceiling=1.0)
     },  # the first program on some nodes has no such task
 }
+# Tasks whose bodies have steps and effects.
+ACTING: dict[str, dict[str, Any]] = {
+    "acting": {"retry": Backoff(attempts=3, first=0.4, ceiling=1.5)},
+    "hasty": {"retry": Backoff(attempts=2, first=0.4, ceiling=1.0), "timeout": 3.0},
+}
+TASKS |= ACTING
 NEWER = "newer"
 DOOMED = "doomed"
 
@@ -44,6 +51,10 @@ def declare(registry: Registry, sender: Sender, life: Life) -> None:
     async def play(job: Job, op: int, place: int, script: list[Beat], key: str = "") -> int | None:  # noqa: ARG001
         return await _play(life, job, script)
 
+    async def act(job: Job, op: int, place: int, script: list[Beat], acts: list[str]) -> int | None:  # noqa: ARG001
+        await Acts(life, job).play(acts)
+        return await _play(life, job, script)
+
     async def scheduled(nominal: datetime) -> None:  # noqa: ARG001
         await sleep(0.05)
 
@@ -52,7 +63,7 @@ def declare(registry: Registry, sender: Sender, life: Life) -> None:
 
     for name, options in TASKS.items():
         if name != NEWER or life.process.node.lives > 1 or life.process.node.name == "n0":
-            registry.add(play, sender, {"name": name, **options})
+            registry.add(act if name in ACTING else play, sender, {"name": name, **options})
             registry.add_on_dead(name, _fail if name == DOOMED else leave_a_row)
     for each in life.fleet.plan.schedules:
         task = registry.add(

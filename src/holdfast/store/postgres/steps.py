@@ -1,0 +1,161 @@
+"""Steps and effects of jobs, written under the token of the run, and what a person decides about unknown ones."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import partial
+from typing import Any
+
+import msgspec
+
+from holdfast.store import verdicts
+from holdfast.store.batching import Batcher
+from holdfast.store.bell import EVERYONE
+from holdfast.store.edge import checked
+from holdfast.store.postgres.audit import audited
+from holdfast.store.postgres.rows import held_by, same_id
+from holdfast.store.postgres.subject import Home, Subject
+from holdfast.store.records import Claim
+from holdfast.store.statements import Procedure, Statement
+from holdfast.store.steps import Kind, Progress, Resolved, Step, StepRecord
+
+
+class Write(msgspec.Struct, frozen=True):
+    claim: Claim
+    step: Step
+
+
+def write(writes: Sequence[Write]) -> Procedure[list[bool]]:
+    ordered = sorted(writes, key=_by_id)
+    rows = yield Statement(_WRITE, _columns(ordered))
+    kept = {(row[0], row[1]) for row in rows}
+    return [(each.claim.job_id, each.step.name) in kept for each in writes]
+
+
+def _by_id(each: Write) -> str:
+    return each.claim.job_id
+
+
+def _columns(writes: Sequence[Write]) -> tuple[list[Any], ...]:
+    return (
+        [each.claim.job_id for each in writes],
+        [each.claim.token for each in writes],
+        [each.claim.generation for each in writes],
+        [each.step.name for each in writes],
+        [each.step.number for each in writes],
+        [each.step.kind.value for each in writes],
+        [each.step.progress.value for each in writes],
+        [each.step.branch for each in writes],
+        [each.step.fingerprint for each in writes],
+        [each.step.result for each in writes],
+    )
+
+
+# The job's row is locked until the commit: whoever takes the claim away waits, and then sees what was written. What is
+# done stays as it is; the same run may say it again, after a lost answer.
+_WRITE = f"""
+WITH held AS MATERIALIZED (
+    SELECT g.*, holdfast.now() AS now
+    FROM unnest($1::uuid[], $2::bigint[], $3::int[], $4::text[], $5::int[], $6::text[], $7::text[], $8::text[],
+        $9::text[], $10::text[])
+        AS g(id, token, generation, name, number, kind, progress, branch, fingerprint, result), holdfast.job j
+    WHERE {held_by("g")} ORDER BY g.id FOR SHARE OF j)
+INSERT INTO holdfast.step AS s (job_id, generation, name, number, token, first_at, at, kind, progress, branch,
+    fingerprint, result)
+SELECT id, generation, name, number, token, now, now, kind, progress, branch, fingerprint, result FROM held
+ON CONFLICT (job_id, generation, name) DO UPDATE SET token = excluded.token, at = excluded.at, kind = excluded.kind,
+    progress = excluded.progress, fingerprint = excluded.fingerprint, result = excluded.result
+WHERE s.progress <> 'done' OR s.token = excluded.token
+RETURNING s.job_id::text, s.name"""
+
+
+def load(job_id: str, generation: int) -> Procedure[list[StepRecord]]:
+    return [_record(row) for row in (yield Statement(_LOAD, (job_id, generation)))]
+
+
+_LOAD = """
+SELECT name, number, kind, progress, branch, fingerprint, result, token, date_part('epoch', first_at),
+    date_part('epoch', at), date_part('epoch', holdfast.now())
+FROM holdfast.step WHERE job_id = $1::uuid AND generation = $2::int ORDER BY number, name"""
+
+
+def _record(row: Sequence[Any]) -> StepRecord:
+    return StepRecord(
+        name=row[0], number=row[1], kind=Kind(row[2]), progress=Progress(row[3]), branch=row[4],
+        fingerprint=row[5], result=row[6], token=row[7], first_at=row[8], at=row[9], now=row[10],
+    )  # fmt: skip
+
+
+def resolve(
+    job_id: str, *, actor: str, done: bool, effect: str | None, result: str | None
+) -> Procedure[Resolved]:
+    rows = yield Statement(_LOCK, (job_id,))
+    if not rows:
+        return Resolved(job_id, "not_unknown")
+    generation = rows[0][0]
+    rows = yield Statement(_OPEN, (job_id, generation))
+    verdict = verdicts.resolve(job_id, [row[0] for row in rows], effect, done=done)
+    if isinstance(verdict, Resolved):
+        return verdict
+    if verdict.effect is not None:
+        progress = Progress.DONE if done else Progress.FAILED
+        yield Statement(_DECIDE, (job_id, generation, verdict.effect, progress.value, result))
+    if not verdict.left:
+        yield Statement(_QUEUE, (job_id,))
+    yield audited([verdict.entry(actor, result)])
+    return verdict.resolved
+
+
+_LOCK = "SELECT generation FROM holdfast.job WHERE id = $1::uuid AND state = 'unknown' FOR UPDATE"
+_OPEN = """SELECT name FROM holdfast.step
+    WHERE job_id = $1::uuid AND generation = $2::int AND progress = 'unknown' ORDER BY number, name"""
+_DECIDE = """UPDATE holdfast.step SET progress = $4::text, result = $5::text, at = holdfast.now()
+    WHERE job_id = $1::uuid AND generation = $2::int AND name = $3::text"""
+# It has kept its turn and its unique key. As after a replay, it begins with all of its attempts.
+_QUEUE = """
+UPDATE holdfast.job SET state = 'queued', rank = nextval('holdfast.rank'), attempt = 0, interruptions = 0, strikes = 0,
+    suspect = false, alone = false, run_at = NULL, expires_at = NULL, worker = NULL, started_at = NULL, reason = NULL,
+    held = CASE WHEN coalesce(concurrency_key, tenant) IS NOT NULL THEN 'arrived' END
+WHERE id = $1::uuid"""
+
+
+def forget(after: str, *, limit: int) -> Procedure[str | None]:
+    """Steps of jobs that are forgotten, among the next jobs that have some. Returns the last of those; None: the end."""
+    rows = yield Statement(_FORGET, (after, limit))
+    number, last = rows[0]
+    return None if number < limit else last
+
+
+_FORGET = f"""
+WITH page AS MATERIALIZED (
+    SELECT DISTINCT s.job_id AS id FROM holdfast.step s WHERE s.job_id > $1::uuid ORDER BY s.job_id LIMIT $2),
+orphaned AS MATERIALIZED (
+    SELECT p.id FROM page p WHERE NOT EXISTS (SELECT FROM holdfast.job j WHERE {same_id("p")})
+        AND NOT EXISTS (SELECT FROM holdfast.history h WHERE {same_id("p", "h")})),
+gone AS (DELETE FROM holdfast.step s USING orphaned o WHERE s.job_id = ANY(ARRAY[o.id]))
+SELECT (SELECT count(*) FROM page), (SELECT id::text FROM page ORDER BY id DESC LIMIT 1)"""
+
+
+@checked
+class Steps(Subject):
+    def __init__(self, home: Home) -> None:
+        super().__init__(home)
+        self._batch: Batcher[Write, bool] = Batcher(self._write, limit=500, name="steps")
+
+    async def write(self, claim: Claim, step: Step) -> bool:
+        [kept] = await self._batch.add([Write(claim, step)])
+        return kept
+
+    async def _write(self, writes: Sequence[Write]) -> list[bool]:
+        return await self._database.write(partial(write, writes), repeatable=True)
+
+    async def load(self, job_id: str, generation: int) -> list[StepRecord]:
+        return await self._database.read(partial(load, job_id, generation))
+
+    async def resolve(
+        self, job_id: str, *, actor: str, done: bool, effect: str | None = None, result: str | None = None
+    ) -> Resolved:
+        make = partial(resolve, job_id, actor=actor, done=done, effect=effect, result=result)
+        resolved = await self._database.atomic(make)
+        self._home.hint((EVERYONE,))
+        return resolved

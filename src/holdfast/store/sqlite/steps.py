@@ -1,0 +1,103 @@
+"""Steps and effects of jobs, written under the token of the run, and what a person decides about unknown ones."""
+
+from __future__ import annotations
+
+from functools import partial
+
+from holdfast.store import verdicts
+from holdfast.store.bell import EVERYONE
+from holdfast.store.edge import checked
+from holdfast.store.records import Claim
+from holdfast.store.sqlite import audit
+from holdfast.store.sqlite.connection import Db
+from holdfast.store.sqlite.rows import Row
+from holdfast.store.sqlite.subject import Subject
+from holdfast.store.steps import Kind, Progress, Resolved, Step, StepRecord
+
+# What is done stays as it is; the same run may say it again, after a lost answer.
+_WRITE = """
+    INSERT INTO holdfast_step (seq, generation, name, number, token, first_at, at, kind, progress, branch,
+        fingerprint, result)
+    SELECT r.seq, j.generation, ?4, ?5, r.token, ?6, ?6, ?7, ?8, ?9, ?10, ?11
+    FROM holdfast_running AS r CROSS JOIN holdfast_job AS j USING (seq)
+    WHERE r.seq = ?1 AND r.token = ?2 AND j.id = ?3
+    ON CONFLICT (seq, generation, name) DO UPDATE SET token = excluded.token, at = excluded.at, kind = excluded.kind,
+        progress = excluded.progress, fingerprint = excluded.fingerprint, result = excluded.result
+    WHERE progress <> 'done' OR token = excluded.token"""
+_LOAD = """
+    SELECT s.name, s.number, s.kind, s.progress, s.branch, s.fingerprint, s.result, s.token, s.first_at, s.at
+    FROM holdfast_job AS j CROSS JOIN holdfast_step AS s USING (seq)
+    WHERE j.id = ? AND s.generation = ? ORDER BY s.number, s.name"""
+_UNKNOWN = """
+    SELECT j.seq, j.generation FROM holdfast_job AS j JOIN holdfast_parked AS p USING (seq)
+    WHERE j.id = ? AND p.state = 'unknown'"""
+_OPEN = """
+    SELECT name FROM holdfast_step WHERE seq = ? AND generation = ? AND progress = 'unknown' ORDER BY number, name"""
+_DECIDE = (
+    "UPDATE holdfast_step SET progress = ?, result = ?, at = ? WHERE seq = ? AND generation = ? AND name = ?"
+)
+# It has kept its turn and its unique key. As after a replay, it begins with all of its attempts.
+_ANEW = "UPDATE holdfast_job SET interruptions = 0, strikes = 0, expires_at = NULL WHERE seq = ?"
+_QUEUE = """
+    INSERT INTO holdfast_queued (seq, rank, priority, queue, held, token, bounded_task,
+        ordering_key, concurrency_key, tenant)
+    SELECT j.seq, ?1, j.priority, j.queue, iif(coalesce(j.concurrency_key, j.tenant) IS NULL, NULL, 'arrived'), p.token,
+        iif(j.bounded, j.task, NULL), j.ordering_key, j.concurrency_key, j.tenant
+    FROM holdfast_job AS j JOIN holdfast_parked AS p USING (seq) WHERE j.seq = ?2"""
+
+
+def write(db: Db, claim: Claim, step: Step) -> bool:
+    held = (claim.row, claim.token, claim.job_id)
+    how = (step.kind, step.progress, step.branch, step.fingerprint, step.result)
+    return bool(db.run(_WRITE, *held, step.name, step.number, db.now, *how))
+
+
+def load(db: Db, job_id: str, generation: int) -> list[StepRecord]:
+    return [_record(row, db.now) for row in db.rows(_LOAD, job_id, generation)]
+
+
+def _record(row: Row, now: float) -> StepRecord:
+    return StepRecord(
+        name=row[0], number=row[1], kind=Kind(row[2]), progress=Progress(row[3]), branch=row[4],
+        fingerprint=row[5], result=row[6], token=row[7], first_at=row[8], at=row[9], now=now,
+    )  # fmt: skip
+
+
+def resolve(
+    db: Db, job_id: str, *, actor: str, done: bool, effect: str | None, result: str | None
+) -> Resolved:
+    row = db.row(_UNKNOWN, job_id)
+    if row is None:
+        return Resolved(job_id, "not_unknown")
+    seq, generation = row
+    verdict = verdicts.resolve(
+        job_id, [name for (name,) in db.rows(_OPEN, seq, generation)], effect, done=done
+    )
+    if isinstance(verdict, Resolved):
+        return verdict
+    if verdict.effect is not None:
+        progress = Progress.DONE if done else Progress.FAILED
+        db.run(_DECIDE, progress, result, db.now, seq, generation, verdict.effect)
+    if not verdict.left:
+        db.run(_ANEW, seq)
+        db.run(_QUEUE, db.draw("rank"), seq)
+        db.run("DELETE FROM holdfast_parked WHERE seq = ?", seq)
+    audit.write(db, verdict.entry(actor, result))
+    return verdict.resolved
+
+
+@checked
+class Steps(Subject):
+    async def write(self, claim: Claim, step: Step) -> bool:
+        return await self._file.write(partial(write, claim=claim, step=step), repeatable=True)
+
+    async def load(self, job_id: str, generation: int) -> list[StepRecord]:
+        return await self._file.read(partial(load, job_id=job_id, generation=generation))
+
+    async def resolve(
+        self, job_id: str, *, actor: str, done: bool, effect: str | None = None, result: str | None = None
+    ) -> Resolved:
+        call = partial(resolve, job_id=job_id, actor=actor, done=done, effect=effect, result=result)
+        resolved = await self._file.write(call)
+        self._file.hint((EVERYONE,))
+        return resolved

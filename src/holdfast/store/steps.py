@@ -1,0 +1,82 @@
+"""Frozen rows of steps and effects: what a job has done so far, kept for its later attempts."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from typing import Literal
+
+import msgspec
+
+from holdfast.kernel.errors import UsageError
+from holdfast.kernel.names import check_int, check_name, check_text
+from holdfast.kernel.outcomes import RESULT_LIMIT
+from holdfast.kernel.show import show
+
+MOST_STEPS = 10_000  # of one job: a later attempt reads all of them
+
+
+class Kind(StrEnum):
+    """What may be done again when nobody knows whether it was done."""
+
+    STEP = "step"  # anything inside may be repeated until its result is recorded
+    AT_MOST_ONCE = "at_most_once"
+    AT_LEAST_ONCE = "at_least_once"
+    KEYED = "keyed"  # the other side recognises its key
+
+
+class Progress(StrEnum):
+    """How far a step is."""
+
+    BEGUN = "begun"  # its call may have been made: an effect's intent
+    DONE = "done"  # its result is recorded
+    FAILED = "failed"  # its call is known to have had no effect; it may be made again
+    HANDLED = "handled"  # it failed, and the task went on without it: that stays so
+    UNKNOWN = "unknown"  # its call may have been made, and a person must say
+
+
+class Step(msgspec.Struct, frozen=True, kw_only=True):
+    """What a run writes about one of its steps."""
+
+    name: str
+    number: int  # its place among the job's steps, by their first beginning
+    kind: Kind = Kind.STEP
+    progress: Progress = Progress.DONE
+    branch: str = ""  # the step that began the coroutine it was asked in; none: the task itself
+    fingerprint: str = ""  # of what an effect's call was given
+    result: str | None = None  # JSON text
+
+    def __post_init__(self) -> None:
+        check_name("step", self.name)
+        check_int("The number of a step", self.number, 0, MOST_STEPS)
+        for value, allowed in ((self.kind, Kind), (self.progress, Progress)):
+            if not isinstance(value, allowed):
+                raise UsageError(f"{allowed.__name__} is one of {', '.join(allowed)}; not {show(value)}.")
+        if self.branch != "":
+            check_name("branch", self.branch)
+        check_text("fingerprint", self.fingerprint, 100)
+        if self.result is not None:
+            check_text("result", self.result, RESULT_LIMIT)
+
+
+class StepRecord(msgspec.Struct, frozen=True, kw_only=True):
+    """A step as it is stored. Times are seconds since 1970 on the database's clock."""
+
+    name: str
+    number: int
+    kind: Kind
+    progress: Progress
+    branch: str
+    fingerprint: str
+    result: str | None
+    token: int  # of the run that wrote it last
+    first_at: float  # when it was first begun
+    at: float  # when it was written last
+    now: float  # when it was read
+
+
+class Resolved(msgspec.Struct, frozen=True):
+    """What became of a job whose unknown effect a person has decided about."""
+
+    job_id: str
+    outcome: Literal["queued", "still_unknown", "not_unknown", "no_such_effect", "say_which"]
+    open: tuple[str, ...] = ()  # its effects that wait for a decision
