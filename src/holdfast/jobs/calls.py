@@ -106,6 +106,7 @@ def _bound(function: Any) -> list[Any]:
 
 def _returns(function: Any) -> Any:
     inner = _inner(function)
+    inner = getattr(inner, "__func__", inner)  # a bound method is another object at every look
     try:
         if inner not in _types:
             _types[inner] = get_type_hints(inner, include_extras=True).get("return", Any)
