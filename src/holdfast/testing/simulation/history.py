@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+from collections import defaultdict
 from collections.abc import Awaitable, Callable
 from typing import Any, Literal, TypeVar
 
@@ -59,6 +60,9 @@ class History:
         self._loop = loop
         self.events: list[Event] = []
         self.calls: list[Call] = []
+        # By verb, because checkers ask often.
+        self._happened: defaultdict[str, list[Event]] = defaultdict(list)
+        self._asked: defaultdict[str, list[Call]] = defaultdict(list)
         self.surprises: list[str] = []  # errors that no contract announces
 
     async def call(self, verb: str, asked: Any, work: Callable[[], Awaitable[T]]) -> T:
@@ -76,6 +80,7 @@ class History:
         """The first half of a call whose answer comes by another way."""
         call = Call(verb, _process(), asked, self._add(len(self.calls), "invoke", verb, asked), None)
         self.calls.append(call)
+        self._asked[verb].append(call)
         return call
 
     def answer(self, call: Call, answer: Any) -> None:
@@ -88,16 +93,18 @@ class History:
 
     def event(self, verb: str, data: Any) -> None:
         """Something that is no call: a fault, the start of a body."""
-        self._add(-1, "event", verb, data)
+        self._happened[verb].append(self._add(-1, "event", verb, data))
 
     def surprise(self, text: str) -> None:
         self.surprises.append(f"at {self._loop.time():.3f} s in {_process()}: {text}")
 
     def of(self, *verbs: str) -> list[Call]:
+        if len(verbs) == 1:
+            return self._asked.get(verbs[0], [])
         return [call for call in self.calls if call.verb in verbs]
 
     def happened(self, verb: str) -> list[Event]:
-        return [event for event in self.events if event.kind == "event" and event.verb == verb]
+        return self._happened.get(verb, [])
 
     def digest(self) -> str:
         text = hashlib.blake2b(digest_size=8)
