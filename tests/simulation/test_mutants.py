@@ -2,26 +2,47 @@
 
 from __future__ import annotations
 
+from contextlib import ExitStack
+
 import pytest
 
 from holdfast.testing.simulation.checkers import SURPRISE
 from holdfast.testing.simulation.mutants import MUTANTS, planted, schema_of
+from holdfast.testing.simulation.mutants.planting import rewrite
 from holdfast.testing.simulation.simulate import simulate
 from holdfast.testing.simulation.template import template as made_template
 
-SEEDS = 200  # `make sim-mutants` says which is the first that finds each
+SEEDS = 200
+# Of those that are rarely found, where to begin. `make sim-mutants` begins at 0, and says which seed is the first.
+FIRST = {
+    "unknown is taken for refused": 110,
+    "who leaves cuts off a claim": 50,
+    "release goes to the back": 50,
+    "rescue passes nothing on": 40,
+}
 
 
 @pytest.mark.parametrize("name", MUTANTS)
 def test_it_is_found(name):
+    first = FIRST.get(name, 0)
     with made_template(schema_of(name)) as template, planted(name):
         broken = (
             violation
-            for seed in range(SEEDS)
+            for seed in range(first, first + SEEDS)
             for violation in simulate(seed, template, kind=MUTANTS[name].kind).violations
             if violation.invariant != SURPRISE  # a planting that no longer fits the code proves nothing
         )
         assert next(broken, None) is not None, f"{name} survived"
+
+
+def test_where_to_begin_is_said_of_mutants_that_there_are():
+    assert FIRST.keys() <= MUTANTS.keys()
+
+
+def test_a_statement_that_is_broken_by_mistake_is_no_planted_bug(template):
+    with ExitStack() as stack, pytest.raises(AssertionError, match="write the mutant anew"), stack:
+        rewrite(stack, ("WHERE seq = ? AND token = ?", "WHERE no_such_column = ? AND token = ?"))
+        simulate(0, template)
 
 
 def test_a_mutant_is_taken_out_again(template):

@@ -16,19 +16,20 @@ from holdfast.store.sqlite import claims, finishes, rescues, settling
 from holdfast.store.sqlite.connection import Db
 from holdfast.store.sqlite.transaction import SqliteTx
 from holdfast.testing.simulation import worker
-from holdfast.testing.simulation.mutants.planting import beside, force, mutant, replace, rewrite
+from holdfast.testing.simulation.mutants.planting import (
+    beside,
+    force,
+    mutant,
+    replace,
+    rewrite,
+    unfence,
+)
 
 
 @mutant("no fence")
 def _no_fence(stack: ExitStack) -> None:
-    """finish does not look at the token"""
-    rewrite(
-        stack,
-        (" AND r.token = g.value ->> 1", ""),
-        (" AND r.token = ?", " AND ? IS NOT NULL"),
-        ("WHERE seq = ? AND token = ?", "WHERE seq = ? AND ? IS NOT NULL"),
-        only="holdfast_running",
-    )
+    """neither finish nor renew looks at the token"""
+    unfence(stack)
 
 
 @mutant("workers do not renew")

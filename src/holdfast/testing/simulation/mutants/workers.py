@@ -26,7 +26,7 @@ from holdfast.store.sqlite import schedules
 from holdfast.store.sqlite.connection import Db
 from holdfast.store.sqlite.jobs import enqueue
 from holdfast.testing.simulation.fleet import Fleet
-from holdfast.testing.simulation.mutants.planting import mutant, replace, rewrite
+from holdfast.testing.simulation.mutants.planting import mutant, replace, unfence
 from holdfast.testing.simulation.process import Process
 
 of_workers = partial(mutant, kind="worker")
@@ -40,13 +40,7 @@ def _finished_without_a_fence(stack: ExitStack) -> None:
         return Done()
 
     replace(stack, Executor, "_lost", lost)
-    rewrite(
-        stack,
-        (" AND r.token = g.value ->> 1", ""),
-        (" AND r.token = ?", " AND ? IS NOT NULL"),
-        ("WHERE seq = ? AND token = ?", "WHERE seq = ? AND ? IS NOT NULL"),
-        only="holdfast_running",
-    )
+    unfence(stack)
 
 
 @of_workers("who leaves forgets a job")
