@@ -100,11 +100,10 @@ def _when_missed(run: Run, each: ScheduleSpec, made: list[Entry]) -> Iterator[st
 
 
 def _on_time(run: Run, each: ScheduleSpec, made: list[Entry]) -> Iterator[str]:
-    """A nominal time at which someone was well has its job soon."""
-    if not made:
-        return
+    """A nominal time at which someone was well has its job soon. So it has when nobody has begun the schedule by then."""
     have = {entry.run_at: entry for entry in made}
-    first, last = run.ledger.entries[0], run.ledger.entries[-1]
+    known = [entry for entry in run.ledger.of("begin", "tick") if entry.reason == each.name]
+    first, last = (known or run.ledger.entries)[0], run.ledger.entries[-1]
     for nominal in _between(each, first.at, last.at - LATE):
         # On the simulation's clock, unless that of the database was stepped.
         moment = nominal - last.at + last.moment

@@ -17,9 +17,10 @@ from holdfast.jobs.renewer import Renewer
 from holdfast.jobs.returns import Returns
 from holdfast.jobs.run import Run
 from holdfast.jobs.schedule import Schedule
+from holdfast.jobs.scheduler import Scheduler
 from holdfast.jobs.slots import Slots
 from holdfast.jobs.worker import Worker
-from holdfast.kernel.clock import monotonic
+from holdfast.kernel.clock import moment, monotonic
 from holdfast.kernel.outcomes import Done
 from holdfast.store.records import Claim, Enqueued, NewJob, Rescue
 from holdfast.store.sqlite import schedules
@@ -105,6 +106,19 @@ def _a_tick_leaves_no_row(stack: ExitStack) -> None:
 @of_workers("a schedule forgets when it began")
 def _a_schedule_forgets_when_it_began(stack: ExitStack) -> None:
     """what a schedule missed before its first tick is forgotten with the process that knew of it"""
+
+    async def since(self: Scheduler, schedule: Schedule) -> datetime:
+        if schedule.name not in self._seen:
+            left = await self._store.schedules.last(schedule.name)
+            self._seen[schedule.name] = moment(await self._store.now() if left is None else left.nominal)
+        return self._seen[schedule.name]
+
+    replace(stack, Scheduler, "_since", since)
+
+
+@of_workers("a schedule begins at every look")
+def _a_schedule_begins_at_every_look(stack: ExitStack) -> None:
+    """a schedule that has never ticked never does"""
     replace(stack, schedules, "begin", lambda db, schedule: db.now)
 
 

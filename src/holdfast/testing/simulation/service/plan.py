@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import msgspec
 
+from holdfast.jobs.cron import fires
 from holdfast.testing.simulation.faults import Fault
 from holdfast.testing.simulation.plan import (
     CHAOS,
@@ -25,6 +27,7 @@ from holdfast.testing.simulation.plan import (
 from holdfast.testing.simulation.service.acting import with_acts
 
 MISSED = ("latest", "all", "skip")
+_BEFORE = 15.0  # seconds before what is to be seen: the jump of a clock, or a nominal time
 
 
 def make_plan(seed: int) -> Plan:
@@ -38,11 +41,15 @@ def make_plan(seed: int) -> Plan:
     plan = Plan(
         seed=seed,
         kind="worker",
-        epoch=JUMPS[jump] + rng.choice((-15.0, 1800.0, 4000.0)),
+        epoch=JUMPS[jump] + rng.choice((-_BEFORE, 1800.0, 4000.0)),
         skews=tuple(round(rng.uniform(-3600, 3600), 3) for _ in range(nodes)),
         ops=ops,
         queues=queues,
-        faults=(*with_faults(rng, nodes, ops, scheduled=False), *_at_ticks(seed, nodes, schedules)),
+        faults=(
+            *with_faults(rng, nodes, ops, scheduled=False),
+            *_at_ticks(seed, nodes, schedules),
+            *_at_commits(seed, ops),
+        ),
         schedules=schedules,
         window=slots,
         slots=slots,
@@ -51,7 +58,16 @@ def make_plan(seed: int) -> Plan:
         supervised=tuple(rng.random() < 0.5 for _ in range(nodes)),
         downtime=rng.choice((0.0, 3600.0, 3 * 3600.0)),
     )
-    return with_acts(plan)
+    return with_acts(_with_ticks(plan))
+
+
+def _with_ticks(plan: Plan) -> Plan:
+    """Schedules that have missed nothing are worth a look only when a time of theirs comes: soon after the beginning."""
+    if not plan.schedules or plan.downtime:
+        return plan
+    first, drawn = plan.schedules[0], datetime.fromtimestamp(plan.epoch, UTC)
+    coming = next(iter(fires(first.expression, first.zone, drawn, drawn + timedelta(days=2))))
+    return msgspec.structs.replace(plan, epoch=coming.timestamp() - _BEFORE)
 
 
 def _at_ticks(seed: int, nodes: int, schedules: tuple[ScheduleSpec, ...]) -> tuple[Fault, ...]:
@@ -61,6 +77,19 @@ def _at_ticks(seed: int, nodes: int, schedules: tuple[ScheduleSpec, ...]) -> tup
         return ()
     node, seconds = rng.randrange(nodes), rng.uniform(0.5, 4)
     return (Fault(number=99, at=0.0, node=node, kind="crash", point="schedule.before_tick", seconds=seconds),)
+
+
+def _at_commits(seed: int, ops: tuple[Op, ...]) -> tuple[Fault, ...]:
+    """Sometimes the commit of a caller gets no answer: it happened, or it did not."""
+    rng = random.Random(f"worker commits:{seed}")
+    commits = [op for op in ops if op.kind == "commit"]
+    if not commits or rng.random() < 0.8:
+        return ()
+    op = rng.choice(commits)
+    kind, point = rng.choice(
+        (("lost request", "transaction.before_commit"), ("lost reply", "transaction.after_commit"))
+    )
+    return (Fault(number=98, at=op.at - 1e-6, node=op.node, kind=kind, point=point),)
 
 
 def _ops(rng: random.Random, nodes: int, queues: tuple[str, ...]) -> tuple[Op, ...]:
