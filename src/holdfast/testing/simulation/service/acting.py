@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Sequence
+from typing import Any
 
 import msgspec
 
@@ -75,15 +76,35 @@ _LAST = {"done": 30, "effect": 20, "complete": 5, "effect, then fail": 5, "fail"
 
 def _faults(rng: random.Random, nodes: int) -> tuple[Fault, ...]:
     """Where it hurts most: around the calls and their records."""
-    made = []
-    for place in range(rng.choice((0, 1, 2, 3))):
-        at, point = round(rng.uniform(0.5, CHAOS - 6), 3), rng.choice(BODY_POINTS)
-        kind = rng.choice(("crash", "crash", "stall"))
-        seconds = rng.uniform(9, 18) if kind == "stall" else rng.uniform(0.5, 9)
-        made.append(
-            Fault(
-                number=_FIRST_FAULT + place, at=at, node=rng.randrange(nodes), kind=kind, point=point,
-                skip=rng.choice((0, 0, 1, 2)), seconds=round(seconds, 3),
-            )
-        )  # fmt: skip
-    return tuple(made)
+    return tuple(_fault(rng, _FIRST_FAULT + place, nodes) for place in range(rng.choice((0, 2, 3, 4))))
+
+
+def _fault(rng: random.Random, number: int, nodes: int) -> Fault:
+    until, how = rng.choice((_crash, _stall))(rng)
+    at, node = round(rng.uniform(0.5, until), 3), rng.randrange(nodes)
+    return Fault(number=number, at=at, node=node, **how)
+
+
+_How = tuple[float, dict[str, Any]]  # until when it may strike, and what it does
+
+
+def _crash(rng: random.Random) -> _How:
+    return CHAOS - 6, {
+        "kind": "crash",
+        "point": rng.choice(BODY_POINTS),
+        "skip": rng.choice((0, 0, 1, 2)),
+        "seconds": round(rng.uniform(0.5, 9), 3),
+    }
+
+
+def _stall(rng: random.Random) -> _How:
+    """So early that the lease is over, and the job someone else's, before everyone is made well again."""
+    return CHAOS - 14, {
+        "kind": "stall",
+        "point": rng.choice(_ZOMBIES),
+        "seconds": round(rng.uniform(9, 18), 3),
+    }
+
+
+# Where to stand still: a call that is made when the job is lost, and results that come too late.
+_ZOMBIES = ("effect.begun", "effect.begun", "effect.begun", "effect.called", "step.called")

@@ -57,8 +57,9 @@ class Acts:
 
     async def ahead(self, name: str) -> None:
         """One that is begun early and awaited late. It is not handled by what the task does in between."""
-        early = asyncio.gather(self._step(f"{name}.a", fails=0.4))
+        early = asyncio.gather(self._step(f"{name}.a", fails=0.6))
         await self._step(f"{name}.b")
+        await sleep(0.8)
         await self._step(f"{name}.c")  # by now the early one may have failed
         try:
             await early
@@ -144,7 +145,7 @@ class Acts:
             "key_ttl": KEY_TTL,
             "settle": self._life.fleet.plan.settle,
             "retry": chance.choice((None, _AGAIN)),
-            "timeout": chance.choice((None, 2.5)),
+            "timeout": chance.choice((None, None, 2.5)),
         }
         asking = self._job.effect(
             name,

@@ -40,6 +40,7 @@ class Manner(msgspec.Struct, frozen=True):
     dialling: float  # seconds in which the caller may be killed, and nothing was sent
     wire: float  # seconds until it arrives, whatever becomes of the caller
     back: float  # seconds until the caller hears
+    deaf: bool  # sent by a thread of the client's own, which does not hear that nobody waits any more
 
 
 class Request(msgspec.Struct):
@@ -77,8 +78,11 @@ class Provider:
         self._requests[subject].append(request)
         self._history.event("call", (*subject, asked.token, number, asked.key))
         try:
-            await sleep(manner.dialling)
-            self._send(request)
+            if manner.deaf:
+                self._fleet.loop.call_later(manner.dialling, self._send, request)
+            else:
+                await sleep(manner.dialling)
+                self._send(request)
             return await request.reply
         finally:
             request.left = True
@@ -109,7 +113,7 @@ class Provider:
     def is_under_way(self, job_id: str, effect: str) -> bool:
         """Whether a request may still arrive."""
         return any(
-            not request.arrived and (request.sent or (request.caller.alive and not request.left))
+            not request.arrived and (request.sent or _may_be_sent(request))
             for request in self._requests[job_id, effect]
         )
 
@@ -178,7 +182,12 @@ def _manner(chance: random.Random) -> Manner:
     back = chance.choice((0.02, 0.3, 1.0)) * chance.uniform(0.5, 1)
     if how == "late":
         wire = chance.uniform(back, SLOWEST)
-    return Manner(how, round(dialling, 3), round(wire, 3), round(back, 3))
+    deaf = chance.random() < 0.4
+    return Manner(how, round(dialling, 3), round(wire, 3), round(back, 3), deaf)
+
+
+def _may_be_sent(request: Request) -> bool:
+    return request.caller.alive and (request.manner.deaf or not request.left)
 
 
 def _fail(request: Request, error: Exception) -> None:
