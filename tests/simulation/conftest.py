@@ -1,4 +1,4 @@
-"""One migrated template file for all simulations of a test process."""
+"""One migrated template file for all simulations of a test process, and a folder that all test processes share."""
 
 from __future__ import annotations
 
@@ -11,3 +11,9 @@ from holdfast.testing.simulation.template import template as made_template
 def template():
     with made_template() as made:
         yield made
+
+
+@pytest.fixture(scope="session")
+def shared(tmp_path_factory, worker_id):
+    own = tmp_path_factory.getbasetemp()
+    return own if worker_id == "master" else own.parent
