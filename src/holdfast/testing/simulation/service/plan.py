@@ -36,7 +36,7 @@ def make_plan(seed: int) -> Plan:
     jump = rng.randrange(len(JUMPS))
     schedules = _schedules(rng, ZONES[jump // 2])
     queues = QUEUES if rng.random() < 0.3 else QUEUES[:1]
-    ops = _ops(rng, nodes, queues)
+    ops = _with_stubborn(seed, _ops(rng, nodes, queues), nodes)
     slots = rng.choice((1, 2, 3))
     plan = Plan(
         seed=seed,
@@ -158,6 +158,17 @@ def _poison(rng: random.Random, number: int, nodes: int) -> Op:
         JobSpec(task="plain", script=(Beat(0.3, "done"),)),
     )
     return Op(number=number, at=rng.uniform(1, 10), node=rng.randrange(nodes), kind="enqueue", jobs=jobs)
+
+
+def _with_stubborn(seed: int, ops: tuple[Op, ...], nodes: int) -> tuple[Op, ...]:
+    """Sometimes a job that neither ends within its time nor lets itself be stopped, until its process is ended."""
+    rng = random.Random(f"worker stubborn:{seed}")
+    if rng.random() < 0.92:
+        return ops
+    script = Beat(rng.uniform(12, 20), "deaf done"), Beat(0.3, "done")
+    jobs = (JobSpec(task="timed", script=script),)
+    at, node = rng.uniform(0.5, CHAOS - 10), rng.randrange(nodes)
+    return (*ops, Op(number=len(ops), at=at, node=node, kind="enqueue", jobs=jobs))
 
 
 def _job(rng: random.Random, flavour: str, queues: tuple[str, ...]) -> JobSpec:
