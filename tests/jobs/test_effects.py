@@ -391,6 +391,30 @@ async def test_a_lookup_that_fails_and_a_task_that_swallows_it(hf, provider):
     assert (ran[-1].result, provider.posts) == (1, ["harbour"])
 
 
+async def test_what_is_recorded_while_the_time_runs_out_does_not_become_unknown(hf, provider, monkeypatch):
+    write = hf.store.steps.write
+
+    async def slow(claim, step):
+        answer = await write(claim, step)
+        if step.progress is Progress.DONE and not stopped:
+            stopped.append(step.name)
+            await asyncio.sleep(60)  # it is stored, and its run is stopped before it hears of that
+        return answer
+
+    stopped = []
+    monkeypatch.setattr(hf.store.steps, "write", slow)
+
+    @hf.task(retry=Backoff(attempts=1), timeout=0.05)
+    async def publish(job: Job) -> int:
+        return await job.effect("publish", provider.publish, "harbour", **BARE)
+
+    handle = await publish.enqueue()
+    await drain(hf)
+    record = await handle.record()
+    [step] = await hf.store.steps.load(record.id, record.generation)
+    assert (record.state, step.progress, step.result) == (State.DEAD, Progress.DONE, "1")
+
+
 async def test_a_job_whose_attempts_are_used_up_during_an_effect_is_unknown_and_not_dead(hf, provider):
     @hf.task(retry=Backoff(attempts=1), timeout=0.05)
     async def publish(job: Job) -> None:

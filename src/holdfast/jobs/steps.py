@@ -65,6 +65,8 @@ class Steps:
         # Of these the task does not know what became of them, and nothing is kept of that.
         self._left: list[str] = []
         self._written: set[str] = set()  # by this run
+        # What this run knows, and has not heard that it is written: its end, and the result.
+        self._unheard: dict[str, tuple[Place, Progress, str | None]] = {}
         self._number = 0  # of the next step that is new
         self._failed: defaultdict[str, list[tuple[Place, Exception]]] = defaultdict(list)  # by branch
         self._guessed: list[tuple[Place, Exception]] = []  # kept as handled, of other coroutines
@@ -164,9 +166,12 @@ class Steps:
         """The job would die with effects of which nobody knows whether they were done: then a person must look.
 
         Also effects that an earlier attempt has begun, and to which this one did not come. What may be done again does no
-        harm, and what is known to have failed is known.
+        harm, and what is known to have failed is known. So is what the run was about to record when it was stopped: that is
+        said once more, or an effect that is recorded as done would become unknown.
         """
         await self.load()
+        for place, progress, result in list(self._unheard.values()):
+            await self.write(place, progress, result=result)
         for record in self._known.values():
             if record.progress in _OPEN and record.name not in self._written:
                 self.open[record.name] = Place(
@@ -237,8 +242,12 @@ class Steps:
             kind=place.kind, progress=progress, fingerprint=place.fingerprint, result=result,
         )  # fmt: skip
         write, claim = self._store.steps.write, self._claim
+        self._unheard.pop(place.name, None)
+        if progress not in _OPEN:
+            self._unheard[place.name] = place, progress, result
         if not await patiently(lambda: write(claim, step), what="steps.not_written", job=claim.job_id):
             raise self._lost()
+        self._unheard.pop(place.name, None)
         self._written.add(place.name)
         if progress in _OPEN:
             self.open[place.name] = place
