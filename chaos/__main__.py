@@ -65,7 +65,8 @@ def _options(arguments: Sequence[str] | None) -> argparse.Namespace:
 
 
 def _interrupt(*_: object) -> None:
-    raise KeyboardInterrupt
+    """As Ctrl-C, which asyncio turns into a cancellation: nothing is cut off while it starts a process."""
+    signal.raise_signal(signal.SIGINT)
 
 
 class Run:

@@ -45,7 +45,8 @@ class Person:
             return
         done = await self._was_done(record)
         if done is not None:
-            await self._place.hf.unknown.resolve(record.id, actor=ACTOR, done=done)
+            result = json.loads(record.args)["item"] if done and record.task.startswith("publish") else None
+            await self._place.hf.unknown.resolve(record.id, actor=ACTOR, done=done, result=result)
             del self._seen[record.id]
 
     async def _was_done(self, record: JobRecord) -> bool | None:

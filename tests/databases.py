@@ -24,7 +24,7 @@ _EMPTY = f"""
         THEN TRUNCATE holdfast.job; ELSE DELETE FROM holdfast.job; END IF;
     END $$;
     DELETE FROM holdfast.history; DELETE FROM holdfast.queue; DELETE FROM holdfast.lease;
-    DELETE FROM holdfast.tick; DELETE FROM holdfast.key;
+    DELETE FROM holdfast.tick; DELETE FROM holdfast.key; DELETE FROM holdfast.step;
     SET session_replication_role = replica; DELETE FROM holdfast.audit; RESET session_replication_role;
     DELETE FROM holdfast.migration WHERE number > {_NEWEST};
     DO $$ DECLARE name text; BEGIN

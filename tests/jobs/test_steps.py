@@ -457,7 +457,7 @@ async def test_a_result_that_cannot_be_kept(hf, calls):
     assert ran.state is State.DEAD
     assert "its result cannot be kept" in ran.error
     assert calls == [1]
-    assert [each.progress for each in await hf.store.steps.load(handle.id, 0)] == [Progress.DONE]
+    assert [each.progress for each in await hf.store.steps.load(handle.id, 0)] == [Progress.FAILED]
 
 
 async def test_a_lost_claim_records_nothing(hf):

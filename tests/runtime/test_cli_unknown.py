@@ -205,7 +205,7 @@ def test_it_was_done_and_this_is_its_result(shop, on_store):
     assert shop("unknown", "resolve", job, "--done", "--result", '{"id": 7}', "--actor", "bob") == 0
     assert shop.out == f"{job} is queued again: what was done is not done again.\n"
     state, steps = on_store(now_is, job)
-    assert (state, steps["publish"]) == ("queued", ("done", '{"id":7}'))
+    assert (state, steps["publish"]) == ("queued", ("resolved", '{"id":7}'))
     assert on_store(audit, job) == [("bob", "unknown.resolve")]
     assert shop("unknown", "resolve", job, "--done") == 1
     assert "is queued, not unknown" in shop.err
@@ -285,7 +285,7 @@ def test_variables_take_the_place_of_options(shop, on_store, monkeypatch):
     monkeypatch.setenv("HOLDFAST_UNKNOWN_RESOLVE_RESULT", "[1]")
     assert shop("unknown", "resolve", job, "--not-done") == 2  # a decision is not guessed
     assert shop("unknown", "resolve", job) == 0
-    assert on_store(now_is, job)[1]["mail"] == ("done", "[1]")
+    assert on_store(now_is, job)[1]["mail"] == ("resolved", "[1]")
 
 
 # --- as a person does it, with real processes ---
@@ -311,5 +311,5 @@ def test_from_a_call_without_an_answer_to_the_end(kept, on_store, tmp_path):
     assert run("worker", "shop:hf", "--burst").returncode == 0
     whole = json.loads(run("jobs", "show", job, "--json").stdout)
     assert (whole["job"]["state"], whole["job"]["result"]) == ("succeeded", 7)
-    assert [each["progress"] for each in whole["steps"]] == ["done", "done"]
+    assert [each["progress"] for each in whole["steps"]] == ["done", "resolved"]
     assert (tmp_path / "posts").read_text() == "h"

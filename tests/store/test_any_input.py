@@ -17,6 +17,7 @@ from holdfast.store.postgres.store import PostgresStore
 from holdfast.store.records import AuditEntry, Claim, Finish, Lease, NewJob
 from holdfast.store.sqlite.store import SqliteStore
 from holdfast.store.states import Held
+from holdfast.store.steps import Step
 
 VALUES = [
     None, 5, -1, 1.5, float("nan"), float("inf"), "", "x" * 10_000, "a\ud83e", "a\0b", b"a", [], {}, object(), True,
@@ -57,6 +58,10 @@ VERBS = {
     "claims.rescue_worker": (["w"], {}),
     "dead.replay": ([[ID]], {"actor": "a", "args": "{}"}),
     "dead.discard": ([[ID]], {"actor": "a", "reason": "r"}),
+    "steps.write": ([CLAIM, Step(name="s", number=0)], {}),
+    "steps.load": ([ID, 0], {}),
+    "steps.undecided": ([[ID]], {}),
+    "steps.resolve": ([ID], {"actor": "a", "done": True, "effect": "e", "result": "1"}),
     "wakeups.wait": ([["q"], 0.01], {}),
     "holds.promote": ([], {"window": 5, "limit": 5}),
     "holds.hold": ([[CLAIM], Held.GUARD], {}),
@@ -107,6 +112,7 @@ WRONG_INSIDE = {
     "claims.renew": [([[claim]], {"lease": 30}) for claim in WRONG_CLAIMS],
     "claims.release": [([[claim]], {}) for claim in WRONG_CLAIMS],
     "claims.report": [([claim], {"progress": 0.5}) for claim in WRONG_CLAIMS],
+    "steps.write": [([claim, Step(name="s", number=0)], {}) for claim in WRONG_CLAIMS],
     "holds.hold": [([[claim], Held.GUARD], {}) for claim in WRONG_CLAIMS],
     "leases.renew": [([lease], {"ttl": 5}) for lease in WRONG_LEASES],
     "leases.release": [([lease], {}) for lease in WRONG_LEASES],

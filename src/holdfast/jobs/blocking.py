@@ -3,21 +3,17 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Coroutine, Generator
-from contextlib import AbstractAsyncContextManager, contextmanager
+from collections.abc import Callable, Coroutine
+from contextlib import AbstractAsyncContextManager
 from functools import partial
+from types import TracebackType
 from typing import Any, TypeVar
 
+from holdfast.kernel.errands import BackCalls, Errand
 from holdfast.kernel.errors import UsageError
-from holdfast.kernel.loops import (
-    BackCalls,
-    LoopThread,
-    call_from_thread,
-    call_in_thread,
-    new_lock,
-    result_of,
-    submit,
-)
+from holdfast.kernel.loans import Guard, Loan
+from holdfast.kernel.loops import LoopThread, call_from_thread, call_in_thread, new_lock
+from holdfast.kernel.threads import sheltered
 from holdfast.store.ports import Store, Tx
 
 T = TypeVar("T")
@@ -35,26 +31,28 @@ class Portal:
     def run(self, work: Callable[[], Coroutine[Any, Any, T]], back: BackCalls | None = None) -> T:
         """Run it and wait for its end. An error where a loop is running: that one would stand still.
 
-        Meanwhile this thread calls what the coroutine hands `back` to it.
+        Meanwhile this thread calls what the coroutine hands `back` to it. When the thread is asked to stop, the coroutine
+        is cancelled, and its end is still waited for: nothing goes on behind a run that has ended.
         """
         _refuse_loop()
+        errand = Errand(work)
+        return sheltered(partial(self._run, errand, back), errand.cancel)
+
+    def _run(self, errand: Errand[T], back: BackCalls | None) -> T:
+        self.send(errand)
+        return errand.result() if back is None else back.serve(errand)
+
+    def send(self, errand: Errand[Any]) -> None:
+        """Begin it on the loop."""
         with self._lock:
-            ending = submit(self._loop(), work())
-        return result_of(ending) if back is None else back.serve(ending)
+            errand.begin(self._loop())
 
     def transaction(self) -> AbstractAsyncContextManager[Tx]:
         return self._store.transaction()
 
-    @contextmanager
-    def entered(self, block: AbstractAsyncContextManager[Tx]) -> Generator[BlockingTx, None, None]:
+    def entered(self, block: AbstractAsyncContextManager[Tx]) -> Entered:
         """The block of a transaction, for this thread."""
-        tx = self.run(lambda: _entered(block))
-        try:
-            yield BlockingTx(tx, self)
-        except BaseException as error:
-            self.run(partial(_left, block, error))
-            raise
-        self.run(partial(_left, block, None))
+        return Entered(self, block)
 
     def run_here(self, work: Callable[[], Coroutine[Any, Any, T]]) -> T:
         """With a caller's sync connection, which belongs to this thread: nothing in it may wait for a loop."""
@@ -111,6 +109,28 @@ class Portal:
                     own.stop()
 
 
+class Entered:
+    """`with` the block of a transaction. It is lent to the thread, and ends also when this is never left."""
+
+    def __init__(self, portal: Portal, block: AbstractAsyncContextManager[Tx]) -> None:
+        self._portal, self._loan = portal, Loan(block)
+        self._guard: Guard | None = None
+
+    def __enter__(self) -> BlockingTx:
+        _refuse_loop()
+        try:
+            self._guard = Guard.of(self._loan)
+            return BlockingTx(self._loan.begin(self._portal.send), self._portal)
+        except BaseException:
+            self._loan.abandon()
+            raise
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._loan.end(error)
+
+
 class BlockingTx:
     """A transaction for sync code: `$1`, `$2` on both stores, rows are tuples."""
 
@@ -123,19 +143,6 @@ class BlockingTx:
 
     def fetch(self, sql: str, /, *params: Any) -> list[tuple[Any, ...]]:
         return self._portal.run(lambda: self.inner.fetch(sql, *params))
-
-
-async def _entered(block: AbstractAsyncContextManager[Tx]) -> Tx:
-    return await block.__aenter__()
-
-
-async def _left(block: AbstractAsyncContextManager[Tx], error: BaseException | None) -> None:
-    """An exception of the block is raised again where it came from."""
-    try:
-        await block.__aexit__(None if error is None else type(error), error, None)
-    except BaseException as raised:
-        if raised is not error:
-            raise
 
 
 def _refuse_loop() -> None:

@@ -4,24 +4,43 @@ from __future__ import annotations
 
 import hashlib
 import inspect
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Generator, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
 from functools import partial
 from typing import Any, get_type_hints
 from weakref import WeakKeyDictionary
 
 from holdfast.jobs.backoff import Backoff
+from holdfast.jobs.control import Control
 from holdfast.kernel.clock import sleep, timeout
-from holdfast.kernel.codec import decode_stored, encode
+from holdfast.kernel.codec import canonical, decode_stored
 from holdfast.kernel.errors import PayloadError, UsageError
 from holdfast.kernel.names import check_seconds
 from holdfast.kernel.show import show
-from holdfast.kernel.threads import call_stoppable
+from holdfast.kernel.threads import Caller, LoopThreads
 
 ONCE = Backoff(attempts=1)
 _types: WeakKeyDictionary[Any, Any] = WeakKeyDictionary()  # by function: what it says that it returns
-Plain = Callable[
-    [Callable[[], Any]], Awaitable[Any]
-]  # how a plain function is called without blocking the loop
+_ON_LOOP = LoopThreads()
+_inside: ContextVar[bool] = ContextVar("holdfast_inside_a_step", default=False)
+
+
+def refuse_inside(name: str) -> None:
+    """A step is one thing that is done or not: of those inside it, a later attempt would find some and not others."""
+    if _inside.get():
+        raise UsageError(
+            f"Step {name!r} is asked for inside the function of another step. Ask for both in the task, one after the other."
+        )
+
+
+@contextmanager
+def _marked() -> Generator[None]:
+    mark = _inside.set(True)
+    try:
+        yield
+    finally:
+        _inside.reset(mark)
 
 
 class Call:
@@ -34,22 +53,43 @@ class Call:
         *,
         retry: Backoff | None,
         limit: float | None,
-        plain: Plain = call_stoppable,
+        threads: Caller | None = None,
     ) -> None:
         if not callable(function):
             raise UsageError(f"A step is a function and its arguments; {show(function)} is no function.")
         if retry is not None and not isinstance(retry, Backoff):
             raise UsageError(f"retry is a Backoff, such as Backoff(attempts=3); not {show(retry)}.")
-        self._function, self._args, self._plain = function, tuple(args), plain
+        self._function, self._args, self._threads = function, tuple(args), threads or _ON_LOOP
+        self._has_place = False
         self.retry = retry or ONCE
         self._limit = None if limit is None else check_seconds("timeout", limit, minimum=0.001)
 
+    async def prepare(self, begin: Callable[[], Awaitable[None]]) -> None:
+        """Do what comes right before the call: not before there is a thread for it, if it needs one."""
+        await self._take_place(self._function)
+        try:
+            await begin()
+        except BaseException:
+            self._leave_place()
+            raise
+
     async def once(self) -> Any:
+        return await self.beside(self._function)
+
+    async def beside(self, function: Callable[..., Any]) -> Any:
+        """A function with these arguments. Its time begins when there is a thread for it."""
+        await self._take_place(function)
+        try:
+            return await self._within_limit(function)
+        finally:
+            self._leave_place()
+
+    async def _within_limit(self, function: Callable[..., Any]) -> Any:
         if self._limit is None:
-            return await self._call()
+            return await self._call(function)
         try:
             async with timeout(self._limit) as clock:
-                return await self._call()
+                return await self._call(function)
         except TimeoutError as error:
             if clock.expired():
                 raise TimeoutError(f"it took longer than its timeout of {self._limit:g} s") from error
@@ -62,20 +102,31 @@ class Call:
             try:
                 return await self.once()
             except Exception as error:
-                if not self.retry.allows(attempt, error):
+                if isinstance(error, Control) or not self.retry.allows(attempt, error):
                     raise
             await sleep(self.retry.delay(attempt))
             attempt += 1
 
-    async def _call(self) -> Any:
-        return await self.beside(self._function)
+    async def _call(self, function: Callable[..., Any]) -> Any:
+        if _is_async(function):
+            with _marked():
+                return await function(*self._args)
+        result = await self._threads.call(partial(_called, function, self._args))
+        self._leave_place()
+        if not inspect.isawaitable(result):
+            return result
+        with _marked():
+            return await result
 
-    async def beside(self, function: Callable[..., Any]) -> Any:
-        """Another function with the same arguments."""
-        if inspect.iscoroutinefunction(_inner(function)):
-            return await function(*self._args)
-        result = await self._plain(partial(function, *self._args))
-        return await result if inspect.isawaitable(result) else result
+    async def _take_place(self, function: Callable[..., Any]) -> None:
+        if not self._has_place and not _is_async(function):
+            await self._threads.acquire()
+            self._has_place = True
+
+    def _leave_place(self) -> None:
+        if self._has_place:
+            self._has_place = False
+            self._threads.release()
 
     def decoded(self, text: str | None) -> Any:
         """A recorded result, in the type that the function says it returns."""
@@ -86,16 +137,36 @@ class Call:
         except (PayloadError, UsageError):  # not what its annotation says: as it is
             return decode_stored(text)
 
+    def fitting(self, text: str | None) -> Any:
+        """The same for a result that someone else gives. Raises PayloadError unless it is of that type."""
+        given = "null" if text is None else text
+        try:
+            return decode_stored(given, _returns(self._function))
+        except PayloadError:
+            raise
+        except UsageError:  # a type that nothing in JSON becomes
+            return decode_stored(given)
+
     def fingerprint(self) -> str:
         """Of what it is called with, as far as that can be written down: else of its type."""
         given = [*_bound(self._function), *self._args]
         return hashlib.sha256("\n".join(_written(each) for each in given).encode()).hexdigest()[:32]
 
 
+def _called(function: Callable[..., Any], args: Sequence[Any]) -> Any:
+    """On whichever thread it is."""
+    with _marked():
+        return function(*args)
+
+
 def _inner(function: Any) -> Any:
     while isinstance(function, partial):
         function = function.func
     return function
+
+
+def _is_async(function: Any) -> bool:
+    return inspect.iscoroutinefunction(_inner(function))
 
 
 def _bound(function: Any) -> list[Any]:
@@ -117,6 +188,6 @@ def _returns(function: Any) -> Any:
 
 def _written(value: Any) -> str:
     try:
-        return encode(value)
+        return canonical(value)
     except PayloadError:
         return type(value).__qualname__

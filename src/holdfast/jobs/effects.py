@@ -11,24 +11,24 @@ import msgspec
 
 from holdfast.jobs.backoff import check_errors
 from holdfast.jobs.calls import Call
-from holdfast.jobs.control import Control, EffectUnknown, Snooze
-from holdfast.jobs.failures import describe
+from holdfast.jobs.control import Control, Snooze
 from holdfast.jobs.steps import CUT_OFF, Place, Steps
 from holdfast.kernel.clock import sleep
 from holdfast.kernel.crashpoints import crashpoint
-from holdfast.kernel.errors import HoldfastError, LeaseLost, UsageError
+from holdfast.kernel.errors import HoldfastError, LeaseLost, StepLeft, UsageError
 from holdfast.kernel.names import check_seconds
 from holdfast.kernel.randomness import jittered
 from holdfast.kernel.show import show
-from holdfast.store.steps import Kind, Progress, StepRecord
+from holdfast.kernel.threads import Stopped
+from holdfast.store.steps import Kind, Progress
 
 T = TypeVar("T")
 Policy = Literal["at_most_once", "at_least_once", "keyed"]
 _POLICIES = (Kind.AT_MOST_ONCE, Kind.AT_LEAST_ONCE, Kind.KEYED)
 SETTLE = 60.0  # seconds after its call during which an effect that is not found may still appear
 KEY_TTL = 86_400.0  # seconds for which the other side remembers a key
-# What says by itself that nothing was done: the call raised it on purpose, or nobody was there to hear it.
-_NOT_DONE: tuple[type[Exception], ...] = (Control, ConnectionRefusedError)
+# What ends a run before its call is made.
+_NOT_CALLED = (asyncio.CancelledError, Stopped, LeaseLost, UsageError, Control, StepLeft)
 
 
 class Found(msgspec.Struct, Generic[T], frozen=True):
@@ -75,49 +75,49 @@ class Effect:
     def __init__(self, steps: Steps, call: Call, manner: Manner, check_held: Callable[[], None]) -> None:
         self._steps, self._call, self._manner, self._check_held = steps, call, manner, check_held
         self._place: Place
+        self._called = False  # by this run
         self._in_doubt = False  # a call before the last one may have been made, and nobody knows
 
     async def run(self, name: str, *, branch: str | None = None) -> Any:
-        place = self._place = await self._steps.place(name, self._manner.kind, branch=branch)
-        if place.record is not None and place.record.progress in (Progress.DONE, Progress.HANDLED):
-            return self._steps.recorded(place, place.record, self._call)
-        try:
-            return await self._run(place, place.record)
-        except BaseException:
-            self._steps.left(place)
-            raise
-
-    async def _run(self, place: Place, record: StepRecord | None) -> Any:
-        if record is not None and place.is_open:
-            place.fingerprint = record.fingerprint
-            self._steps.open[place.name] = place
-            told = f"an earlier attempt (token {record.token}) began it and was lost"
-            if record.fingerprint != self._call.fingerprint() and not self._may_repeat():
-                raise await self._unknown(
-                    f"{told}, with other arguments than now; what changes from run to run belongs into a step"
-                )
-            found = await self._looked_up(told)
-            if found is not None:
+        async with self._steps.asked(name, self._manner.kind, branch=branch) as place:
+            self._place = place
+            if place.is_recorded:
+                return await self._steps.recorded(place, self._call)
+            if place.is_open and (found := await self._after_another(place)) is not None:
                 return await self._done(found.result)
-        place.fingerprint = self._call.fingerprint()
-        return await self._until_done()
+            place.fingerprint = self._call.fingerprint()
+            return await self._until_done()
+
+    async def _after_another(self, place: Place) -> Found[Any] | None:
+        """An earlier attempt has begun it."""
+        record = place.record
+        assert record is not None
+        place.fingerprint = record.fingerprint
+        self._steps.open[place.name] = place
+        told = f"an earlier attempt (token {record.token}) began it and was lost"
+        if record.fingerprint != self._call.fingerprint() and not self._may_repeat():
+            changed = "with other arguments than now; what changes from run to run belongs into a step"
+            raise await self._unknown(f"{told}, {changed}")
+        return await self._looked_up(told)
 
     async def _until_done(self) -> Any:
         attempt = 1
         while True:
-            await self._begin()
+            if (found := await self._before_again()) is not None:
+                return await self._done(found.result)
+            await self._call.prepare(self._begin)
             try:
                 result = await self._call.once()
             except asyncio.CancelledError:
-                if self._may_repeat():
-                    self._cut_off()
+                if self._manner.kind is Kind.AT_LEAST_ONCE:
+                    self._failed(TimeoutError(CUT_OFF))
                 raise
             except Exception as error:
                 found = await self._after(error)
                 if found is not None:
                     return await self._done(found.result)
                 if isinstance(error, Control) or not self._call.retry.allows(attempt, error):
-                    self._steps.failed(self._place, error)
+                    self._failed(error)
                     raise
                 await self._wait(attempt)
                 attempt += 1
@@ -126,33 +126,43 @@ class Effect:
                 return await self._done(result)
 
     async def _wait(self, attempt: int) -> None:
-        """Until it may be called again. It is known not to be done, or may be done twice: the task may go on without it."""
+        """Until it may be called again."""
         try:
             await sleep(self._call.retry.delay(attempt))
         except asyncio.CancelledError:
-            self._cut_off()
+            self._failed(TimeoutError(CUT_OFF))
             raise
 
-    def _cut_off(self) -> None:
-        self._steps.failed(self._place, TimeoutError(CUT_OFF))
+    def _failed(self, error: Exception) -> None:
+        """The task may go on without it, unless it may have been done: then another way would be a second one."""
+        if self._manner.kind is Kind.AT_LEAST_ONCE or self._place.name not in self._steps.open:
+            self._steps.failed(self._place, error)
+
+    async def _before_again(self) -> Found[Any] | None:
+        """Time has passed since its last call: the other side may have forgotten its key."""
+        if self._place.name in self._steps.open and not self._may_repeat():
+            return await self._looked_up("its key may be forgotten by now")
+        return None
 
     async def _begin(self) -> None:
         self._in_doubt = self._place.name in self._steps.open
+        self._called = True
         try:
             await self._write(Progress.BEGUN)
             crashpoint("effect.begun")
             self._check_held()
-        except (asyncio.CancelledError, LeaseLost):
+            self._steps.check_goes_on()
+        except _NOT_CALLED:
             with suppress(HoldfastError):
                 await self._not_done()  # no call was made
             raise
 
     async def _after(self, error: Exception) -> Found[Any] | None:
         """Its call has failed: what is known of the effect. None: it may be called again."""
-        if isinstance(error, (*_NOT_DONE, *self._manner.not_done)):
+        if isinstance(error, (Control, *self._manner.not_done)):
             await self._not_done()
             return None
-        return await self._looked_up(describe(error, where=False) or type(error).__name__)
+        return await self._looked_up(self._steps.told(error))
 
     async def _not_done(self) -> None:
         """Of the last call that is known; of one before it, which could be repeated, nothing is."""
@@ -167,38 +177,42 @@ class Effect:
         answer = CannotTell if manner.reconcile is None else await self._call.beside(manner.reconcile)
         if isinstance(answer, Found):
             return answer
+        was_sought = answer is NotFound or isinstance(answer, NotFound)
+        if not was_sought and answer is not CannotTell and not isinstance(answer, CannotTell):
+            raise UsageError(f"reconcile answers Found(result), NotFound or CannotTell; not {show(answer)}.")
         if self._may_repeat():
             return None
-        if answer is NotFound or isinstance(answer, NotFound):
-            await self._not_found(why)
-            return None
-        if answer is CannotTell or isinstance(answer, CannotTell):
+        if not was_sought:
             raise await self._unknown(why)
-        raise UsageError(f"reconcile answers Found(result), NotFound or CannotTell; not {show(answer)}.")
+        await self._not_found(why)
+        return None
 
     def _may_repeat(self) -> bool:
-        """Whether a second call does no harm."""
-        match self._manner.kind:
-            case Kind.AT_LEAST_ONCE:
-                return True
-            case Kind.KEYED:
-                return self._steps.age(self._place, first=True) < self._manner.key_ttl
-            case _:
-                return False
+        """Whether a second call does no harm: as the task says now, and as it said when it was begun."""
+        record = self._place.record
+        kinds = {self._manner.kind} | ({record.kind} if record is not None and self._place.is_open else set())
+        return all(self._is_harmless(kind) for kind in kinds)
+
+    def _is_harmless(self, kind: Kind) -> bool:
+        if kind is Kind.KEYED:
+            return self._steps.age(self._place) < self._manner.key_ttl
+        return kind is Kind.AT_LEAST_ONCE
 
     async def _not_found(self, why: str) -> None:
-        """It counts only when what was on its way has arrived."""
-        left = self._manner.settle - self._steps.age(self._place)
+        """It counts only when what was on its way has arrived: `settle` seconds after it was first looked for in vain."""
+        left = self._manner.settle
+        if self._place.progress is Progress.SOUGHT and not self._called:
+            left -= self._steps.sought_for(self._place)
+        else:
+            await self._write(Progress.SOUGHT)
         if left > 0:
             reason = f"effect {self._place.name!r} was not found, and may still appear: {why}"
             raise self._steps.end_with(Snooze(left + jittered(0.1), reason))
         await self._write(Progress.FAILED)
 
     async def _unknown(self, why: str) -> Control:
-        await self._write(Progress.UNKNOWN)
-        return self._steps.end_with(
-            EffectUnknown(f"Nobody knows whether effect {self._place.name!r} was done: {why}.")
-        )
+        told = f"Nobody knows whether effect {self._place.name!r} was done: {why}."
+        return await self._steps.unknown(self._place, told)
 
     # --- writing ---
 

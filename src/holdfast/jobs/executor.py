@@ -10,6 +10,8 @@ from contextlib import suppress
 from functools import partial
 from typing import Any, TypeAlias
 
+import msgspec
+
 from holdfast.jobs.blocking import Portal
 from holdfast.jobs.child import run_in_child
 from holdfast.jobs.control import Cancel, Control, EffectUnknown, Reject, Retry, Snooze
@@ -31,6 +33,7 @@ from holdfast.kernel.errors import (
     HoldfastError,
     LeaseLost,
     PayloadError,
+    StepLeft,
     TransactionEnded,
 )
 from holdfast.kernel.masking import secret_values
@@ -100,6 +103,8 @@ class Executor:
             ending = await Telling(self._ending(run), partial(self._waits, run, waits))
             if not isinstance(ending, _WRITES_NOTHING):
                 run.ending = ending
+            if run.job is not None and run.job.steps is not None:
+                run.claim = msgspec.structs.replace(run.claim, has_steps=True)  # its finish looks at them
             if run.lock is not None:
                 await self._unlock(run)
         finally:  # also for what ends coroutines and programs
@@ -152,7 +157,7 @@ class Executor:
                 job_id=claim.job_id,
             )
         )
-        job = run.job = Job(claim, self._store, self._portal, run)
+        job = run.job = Job(claim, self._store, self._portal, run, self._threads.beside)
         if self._hooks.heard("on_started"):
             await self._hooks.tell("on_started", job)
         await job.know_steps()
@@ -283,9 +288,10 @@ class Executor:
         return await patiently(lambda: settle(job_id, token), what="executor.cannot_settle", job=job_id)
 
     async def _judged(self, run: Run, error: BaseException) -> Ending:
-        if run.job is not None and run.job.steps is not None:
-            await run.job.steps.reconsider(error)
-            error = run.job.steps.verdict or error
+        if run.job is not None and (steps := run.job.steps) is not None:
+            steps.close()
+            await steps.reconsider(error)
+            error = steps.verdict or error
         if isinstance(error, EffectUnknown):
             return self._unknown(run, error)
         if isinstance(error, Cancel):
@@ -325,6 +331,8 @@ class Executor:
                 ending = await self._die_together(run, outcome, handlers)
             except LeaseLost:
                 return await self._lost(run)
+            except StepLeft as left:  # an effect was begun meanwhile
+                return self._unknown(run, left)
             except Exception as failure:  # noqa: BLE001  the job is dead all the same, and a person hears of it
                 told = _told(run.claim, failure)
                 note("on_dead.failed", job=run.claim.job_id, task=run.claim.task, error=told)

@@ -4,24 +4,32 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterable
+from typing import Any
 
 import msgspec
 
-from holdfast.jobs.failures import describe
-from holdfast.kernel.errors import StepFailed
+from holdfast.jobs.failures import LONGEST, describe
+from holdfast.kernel.codec import decode_stored, encode
+from holdfast.kernel.errors import PayloadError, StepFailed
+from holdfast.kernel.masking import hide
 
 
 class Kept(msgspec.Struct, frozen=True):
     module: str
     kind: str
     message: str
+    args: tuple[str | None, ...] = ()  # what it was made with, each as JSON text; None: it has no form there
+    state: dict[str, str] = {}  # its attributes that have one
 
 
 def kept(error: Exception, secrets: Iterable[str]) -> str:
     """As JSON text."""
-    kind = type(error)
+    kind, secrets = type(error), tuple(secrets)
     told = describe(error, secrets, where=False)
-    return msgspec.json.encode(Kept(kind.__module__, kind.__qualname__, told)).decode()
+    args = tuple(_text(each, secrets) for each in error.args)
+    named = {name: _text(value, secrets) for name, value in vars(error).items()}
+    state = {name: text for name, text in named.items() if text is not None}
+    return msgspec.json.encode(Kept(kind.__module__, kind.__qualname__, told, args, state)).decode()
 
 
 def again(text: str | None) -> StepFailed:
@@ -32,11 +40,28 @@ def again(text: str | None) -> StepFailed:
         return StepFailed(found.message)
     try:
         both: type[StepFailed] = type("StepFailed", (StepFailed, kind), {"__str__": lambda _: found.message})
-        error = both.__new__(both, found.message)
-        error.args = (found.message,)
+        error = _made(both, found)
     except TypeError:  # two that cannot be one
         return StepFailed(found.message)
+    error.__dict__.update({name: decode_stored(value) for name, value in found.state.items()})
     return error
+
+
+def _made(both: type[StepFailed], found: Kept) -> StepFailed:
+    args = tuple(None if each is None else decode_stored(each) for each in found.args)
+    error = both.__new__(both, *args)  # its __init__ may want other arguments, or do things
+    if isinstance(error, OSError):
+        OSError.__init__(error, *args)  # errno and the like are neither arguments nor attributes
+    error.args = args
+    return error
+
+
+def _text(value: Any, secrets: tuple[str, ...]) -> str | None:
+    try:
+        text = encode(value, limit=LONGEST)
+    except PayloadError:
+        return None
+    return text if hide(text, secrets) == text else None
 
 
 def _find(found: Kept) -> type[Exception] | None:

@@ -7,10 +7,11 @@ import hashlib
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from typing import Any, Protocol
+from weakref import WeakKeyDictionary
 
 from holdfast.jobs.backoff import Backoff
 from holdfast.jobs.blocking import Portal
-from holdfast.jobs.calls import Call
+from holdfast.jobs.calls import Call, refuse_inside
 from holdfast.jobs.effects import KEY_TTL, SETTLE, Effect, Manner, Policy
 from holdfast.jobs.steps import Steps, run_step
 from holdfast.jobs.sync_job import BlockingJob
@@ -19,6 +20,7 @@ from holdfast.kernel.codec import encode
 from holdfast.kernel.errors import CommitUnknown, LeaseLost, StoreError, UsageError
 from holdfast.kernel.names import check_name, check_text
 from holdfast.kernel.outcomes import RESULT_LIMIT, Done
+from holdfast.kernel.threads import Caller, ThreadCall, this_call, this_work
 from holdfast.store.ports import Store, Tx
 from holdfast.store.records import Claim, Finish
 
@@ -30,12 +32,25 @@ class Hold(Protocol):
 
     until: float  # on the monotonic clock: nobody else may run the job before
     work: asyncio.Task[None] | None  # what runs it
+    thread: ThreadCall | None  # the same for a task that is a plain function
+    over: bool  # its task has ended
 
 
 class Job:
     """One run of a job: a first parameter annotated `Job` receives it."""
 
-    __slots__ = ("_claim", "_hold", "_portal", "_store", "completed", "lost", "steps", "stop_reason")
+    __slots__ = (
+        "_branches",
+        "_claim",
+        "_hold",
+        "_portal",
+        "_store",
+        "_threads",
+        "completed",
+        "lost",
+        "steps",
+        "stop_reason",
+    )
 
     def __init__(
         self,
@@ -43,8 +58,11 @@ class Job:
         store: Store,
         portal: Portal,
         hold: Hold | None = None,
+        threads: Caller | None = None,
     ) -> None:
         self._claim, self._store, self._portal, self._hold = claim, store, portal, hold
+        self._threads = threads  # for the plain functions of its steps
+        self._branches: WeakKeyDictionary[object, str] | None = None  # by what threads do beside the task
         self.steps: Steps | None = None  # once it has asked for one
         self.completed = False  # its success is written, in a transaction of the task
         self.lost = False  # a write of this run was refused: someone else may run the job now
@@ -123,7 +141,9 @@ class Job:
 
         The result is recorded, as JSON, before this returns; a later attempt gets the same. The name is unique in the job.
         """
-        return await self.do_step(name, Call(function, args, retry=retry, limit=timeout))
+        refuse_inside(name)
+        call = Call(function, args, retry=retry, limit=timeout, threads=self._threads)
+        return await self.do_step(name, call)
 
     async def effect(
         self,
@@ -147,46 +167,73 @@ class Job:
         seconds, or CannotTell. Without an answer the job is `unknown` and waits for a person. Exceptions of the types in
         `not_done` say that nothing was done.
         """
+        refuse_inside(name)
         manner = Manner.of(
             policy=policy, reconcile=reconcile, not_done=not_done, settle=settle, key_ttl=key_ttl
         )
-        return await self.do_effect(name, Call(function, args, retry=retry, limit=timeout), manner)
+        call = Call(function, args, retry=retry, limit=timeout, threads=self._threads)
+        return await self.do_effect(name, call, manner)
 
     async def do_step(self, name: str, call: Call, *, branch: str | None = None) -> Any:
-        self._check_not_completed()
+        self._check_goes_on()
         return await run_step(self._its_steps(), name, call, branch=branch)
 
     async def do_effect(self, name: str, call: Call, manner: Manner, *, branch: str | None = None) -> Any:
-        self._check_not_completed()
+        self._check_goes_on()
         return await Effect(self._its_steps(), call, manner, self._check_held).run(name, branch=branch)
+
+    def work_beside(self) -> object | None:
+        """In a thread: what it does beside the task; None in the task's own."""
+        call = this_call()
+        is_own = call is not None and self._hold is not None and self._hold.thread is call
+        return None if is_own else this_work()
+
+    def branch_of(self, work: object | None, name: str) -> str:
+        """On the loop: what a thread does beside the task is known by its first step, as a coroutine is."""
+        if work is None:
+            return ""
+        if self._branches is None:
+            self._branches = WeakKeyDictionary()
+        return self._branches.setdefault(work, name)
 
     async def know_steps(self) -> None:
         """Before its task begins: what earlier attempts have recorded.
 
         Asked for within a transaction of the task, it would need a second connection, and a pool of such waits for itself.
         """
-        if self.attempt > 1 or self.interruptions > 0:
+        if self._claim.has_steps:
             await self._its_steps().load()
 
     async def check_steps(self) -> None:
         """Before its success is written: every step that an earlier attempt has recorded was asked for."""
-        if self.steps is not None or self.attempt > 1 or self.interruptions > 0:
+        if self.steps is not None or self._claim.has_steps:
             await self._its_steps().check_all_asked()
 
     async def give_up(self) -> bool:
         """Before it dies: whether a person must look first, because nobody knows of an effect whether it was done."""
-        return await self._its_steps().give_up()
+        return (self.steps is not None or self._claim.has_steps) and await self._its_steps().give_up()
 
     def _its_steps(self) -> Steps:
         if self.steps is None:
             home = None if self._hold is None else self._hold.work
-            self.steps = Steps(self._claim, self._store, home, self._lose)
+            stopped = self._is_stopped
+            self.steps = Steps(self._claim, self._store, home, lost=self._lose, stopped=stopped)
         return self.steps
+
+    def _is_stopped(self) -> bool:
+        return self.stop_reason is not None
 
     def _check_held(self) -> None:
         """As far as this process knows: a call that cannot be taken back is not begun by whom may have lost the job."""
         if self._hold is not None and monotonic() >= self._hold.until:
             raise self._lose()
+
+    def _check_goes_on(self) -> None:
+        if self._hold is not None and self._hold.over:
+            raise UsageError(
+                f"The run of job {self.id} has ended: a step belongs to a task that waits for it."
+            )
+        self._check_not_completed()
 
     def _check_not_completed(self) -> None:
         if self.completed:

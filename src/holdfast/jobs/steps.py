@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import asyncio
 from collections import defaultdict, deque
-from collections.abc import Callable
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
 from typing import Any
 from weakref import WeakKeyDictionary
 
 import msgspec
 
 from holdfast.jobs.calls import Call
-from holdfast.jobs.control import Control, Reject, StepsChanged
+from holdfast.jobs.control import Control, EffectUnknown, Reject, StepsChanged
+from holdfast.jobs.failures import describe
 from holdfast.jobs.handled import again, kept
 from holdfast.jobs.patience import patiently
 from holdfast.kernel.clock import monotonic
@@ -21,11 +23,19 @@ from holdfast.kernel.errors import PayloadError, StepLeft, UsageError
 from holdfast.kernel.masking import secret_values
 from holdfast.kernel.names import check_name
 from holdfast.kernel.outcomes import RESULT_LIMIT
+from holdfast.kernel.threads import Stopped
 from holdfast.store.ports import Store
 from holdfast.store.records import Claim
-from holdfast.store.steps import MOST_STEPS, Kind, Progress, Step, StepRecord
+from holdfast.store.steps import MOST_STEPS, OPEN, Kind, Progress, Step, StepRecord
 
-_OPEN = (Progress.BEGUN, Progress.UNKNOWN)
+STEPS_LIMIT = 16 * 2**20  # bytes of all results of one job: a later attempt reads them together
+_RECORDED = (
+    Progress.DONE,
+    Progress.RESOLVED,
+    Progress.ASIDE,
+    Progress.HANDLED,
+)  # for good: it is not called again
+_NOT_DEMANDED = (Progress.FAILED, Progress.ASIDE)  # a later attempt need not come by
 CUT_OFF = "its task stopped waiting for it"  # as with a timeout around it
 _ADVICE = "Run it with the code that began it, or replay it with edited arguments, and it begins anew."
 
@@ -39,22 +49,36 @@ class Place(msgspec.Struct):
     record: StepRecord | None  # of an earlier attempt
     kind: Kind
     fingerprint: str = ""  # of what its call is given, when that matters
-    begun: float = 0.0  # on the monotonic clock: when this run last wrote its intent; 0: it has not
-    first: float = 0.0  # the same for the first time
+    begun: float = 0.0  # on the monotonic clock: when this run first wrote its intent; 0: it has not
+
+    @property
+    def progress(self) -> Progress | None:
+        """How far an earlier attempt came."""
+        return None if self.record is None else self.record.progress
 
     @property
     def is_open(self) -> bool:
         """Whether its call may have been made, and nobody knows."""
-        return self.record is not None and self.record.progress in _OPEN
+        return self.progress in OPEN
+
+    @property
+    def is_recorded(self) -> bool:
+        return self.progress in _RECORDED
 
 
 class Steps:
-    """`lost` is called when the claim is no longer ours, and gives the error to raise."""
+    """`lost` is called when the claim is no longer ours, and gives the error to raise; `stopped` tells whether to stop."""
 
     def __init__(
-        self, claim: Claim, store: Store, home: asyncio.Task[None] | None, lost: Callable[[], Exception]
+        self,
+        claim: Claim,
+        store: Store,
+        home: asyncio.Task[None] | None,
+        *,
+        lost: Callable[[], Exception],
+        stopped: Callable[[], bool],
     ) -> None:
-        self._claim, self._store, self._lost = claim, store, lost
+        self._claim, self._store, self._lost, self._stopped = claim, store, lost, stopped
         self._home = home or asyncio.current_task()  # the task's own coroutine
         self._branches: WeakKeyDictionary[asyncio.Task[Any], str] = WeakKeyDictionary()
         self._loading = asyncio.Lock()
@@ -69,19 +93,53 @@ class Steps:
         self._unheard: dict[str, tuple[Place, Progress, str | None]] = {}
         self._number = 0  # of the next step that is new
         self._failed: defaultdict[str, list[tuple[Place, Exception]]] = defaultdict(list)  # by branch
-        self._guessed: list[tuple[Place, Exception]] = []  # kept as handled, of other coroutines
+        self._handled: list[tuple[Place, Exception]] = []  # failures that are kept, and known to this run
+        self._done: list[Place] = []  # results that are kept, and known to this run
+        self._under_way: dict[object, str] = {}  # steps that were asked for, and have not answered
+        self._size = 0  # bytes of all results
+        self._closed = False  # the run has ended: nothing more begins
         self.open: dict[str, Place] = {}  # effects of which nobody knows whether they were done
         self.verdict: Control | None = None  # how the run ends, whatever the task makes of it
 
     # --- the order of steps ---
 
-    async def place(self, name: str, kind: Kind, *, branch: str | None = None) -> Place:
+    @asynccontextmanager
+    async def asked(self, name: str, kind: Kind, *, branch: str | None = None) -> AsyncIterator[Place]:
         """The place of the next step; raises when it is not the one that an earlier attempt has recorded."""
         check_name("step", name)
+        self.check_goes_on()
+        asked = object()
+        self._under_way[asked] = name
+        try:
+            place = await self._place(name, kind, branch)
+            try:
+                yield place
+            except BaseException:
+                if not place.is_recorded:
+                    self._leave(place)
+                raise
+        finally:
+            del self._under_way[asked]
+
+    def check_goes_on(self) -> None:
+        """Raise when the run is to end, or has: what it does now, later attempts could not do in the same way."""
+        if self._stopped():
+            raise Stopped
         if self.verdict is not None:
             raise self.verdict
-        self._check_none_left()
-        if (failed := self._take_failed(name)) is not None:
+        if self._closed:
+            raise UsageError("The run of this job has ended: a step belongs to a task that waits for it.")
+        if self._left:
+            raise self._went_on()
+
+    def _went_on(self) -> StepLeft:
+        names = ", ".join(map(repr, self._left))
+        return StepLeft(
+            f"The task went on without knowing what became of {names}. The next run looks into it."
+        )
+
+    async def _place(self, name: str, kind: Kind, branch: str | None) -> Place:
+        if (failed := self._take_failed(name, kind)) is not None:
             return failed
         if name in self._asked:
             raise UsageError(
@@ -122,13 +180,17 @@ class Steps:
             self._loaded = monotonic()
             self._known = {each.name: each for each in found}
             self._number = max((each.number + 1 for each in found), default=0)
+            self._size = sum(len(each.result or "") for each in found)
             for each in found:
-                self._expected.setdefault(each.branch, deque()).append(each)
+                if each.progress not in _NOT_DEMANDED:
+                    self._expected.setdefault(each.branch, deque()).append(each)
 
     def _next_in_order(self, name: str, branch: str) -> StepRecord | None:
         record, expected = self._known.get(name), self._expected.get(branch)
         if record is None and not expected:
             return None
+        if record is not None and record.progress in _NOT_DEMANDED:
+            return record
         if record is not None and expected and expected[0] is record:
             return expected.popleft()
         if not expected:
@@ -144,9 +206,8 @@ class Steps:
 
         So would an effect for which the task did not wait.
         """
-        if self.verdict is not None:
-            raise self.verdict
-        self._check_none_left()
+        self.check_goes_on()
+        self.close()
         await self.load()
         if missing := [each.name for left in self._expected.values() for each in left]:
             names = ", ".join(map(repr, missing))
@@ -154,8 +215,14 @@ class Steps:
                 StepsChanged(f"The task has ended without asking for {names}, recorded by an earlier attempt: "
                     f"the code has changed since. {_ADVICE}")
             )  # fmt: skip
+        self._left += self._under_way.values()
         self._left += [name for name, place in self.open.items() if place.kind is Kind.AT_MOST_ONCE]
-        self._check_none_left()
+        if self._left:
+            raise self._went_on()
+
+    def close(self) -> None:
+        """The task has ended: what it has left behind begins nothing more."""
+        self._closed = True
 
     def end_with(self, verdict: Control) -> Control:
         """Whatever the task does with the error: this is how its run ends."""
@@ -173,7 +240,7 @@ class Steps:
         for place, progress, result in list(self._unheard.values()):
             await self.write(place, progress, result=result)
         for record in self._known.values():
-            if record.progress in _OPEN and record.name not in self._written:
+            if record.progress in OPEN and record.name not in self._written:
                 self.open[record.name] = Place(
                     record.name, record.number, record.branch, record, record.kind, record.fingerprint
                 )
@@ -188,7 +255,7 @@ class Steps:
         """If the task goes on all the same, the failure is what it went on with, and stays."""
         self._failed[place.branch].append((place, error))
 
-    def left(self, place: Place) -> None:
+    def _leave(self, place: Place) -> None:
         """It ended without a failure that could be kept: the task stopped waiting, or the store was in trouble.
 
         Later attempts could not go the way of a task that goes on all the same, so this one may not go on.
@@ -196,20 +263,15 @@ class Steps:
         if all(place is not each for each, _ in self._failed[place.branch]):
             self._left.append(place.name)
 
-    def _check_none_left(self) -> None:
-        if self._left:
-            names = ", ".join(map(repr, self._left))
-            raise StepLeft(
-                f"The task went on without knowing what became of {names}. The next run looks into it."
-            )
-
-    def _take_failed(self, name: str) -> Place | None:
+    def _take_failed(self, name: str, kind: Kind) -> Place | None:
         """The task asks again for a step that has failed in this run: it has not gone on without it."""
         for failures in self._failed.values():
             for place, error in failures:
                 if place.name == name:
                     failures.remove((place, error))
-                    place.record = None
+                    place.kind = kind
+                    if place.record is not None:
+                        place.record = msgspec.structs.replace(place.record, progress=Progress.FAILED)
                     return place
         return None
 
@@ -218,15 +280,31 @@ class Steps:
         branches = [branch] if branch else list(self._failed)
         for each in branches:
             for place, error in self._failed.pop(each, []):
-                if each != branch:
-                    self._guessed.append((place, error))
-                await self.write(place, Progress.HANDLED, result=kept(error, secret_values(self._claim.args)))
+                await self._keep(place, error)
+
+    async def _keep(self, place: Place, error: Exception) -> None:
+        text = kept(error, secret_values(self._claim.args))
+        if not isinstance(again(text), type(error)):
+            raise self.end_with(
+                Reject(f"Step {place.name!r} failed with {type(error).__qualname__}, which cannot be kept: where the task "
+                    "catches it now, a later attempt would not. Catch it in the function of the step.")
+            )  # fmt: skip
+        await self.write(place, Progress.HANDLED, result=text)
+        self._handled.append((place, error))
 
     async def reconsider(self, error: BaseException) -> None:
-        """What ends the run: if it is the failure of another coroutine that was kept, the task had not come to it yet."""
-        for place, failure in self._guessed:
-            if _is_part(failure, error):
-                await self.write(place, Progress.FAILED)
+        """What ends the run, if it is a failure that was kept, was not handled after all.
+
+        Nor is the way that the task took after it one that later attempts must take: they try the step again.
+        """
+        failed = [place for place, failure in self._handled if _is_part(failure, error)]
+        for place in failed:
+            await self.write(place, Progress.FAILED)
+        first = min((place.number for place in failed), default=MOST_STEPS)
+        for place in [each for each in self._done if each.number > first]:
+            await self.write(place, Progress.ASIDE)
+        for place, _ in [each for each in self._handled if each[0].number > first]:
+            await self.write(place, Progress.FAILED)
 
     # --- writing ---
 
@@ -243,67 +321,105 @@ class Steps:
         )  # fmt: skip
         write, claim = self._store.steps.write, self._claim
         self._unheard.pop(place.name, None)
-        if progress not in _OPEN:
+        if progress not in OPEN:
             self._unheard[place.name] = place, progress, result
         if not await patiently(lambda: write(claim, step), what="steps.not_written", job=claim.job_id):
             raise self._lost()
         self._unheard.pop(place.name, None)
         self._written.add(place.name)
-        if progress in _OPEN:
+        if progress in OPEN:
             self.open[place.name] = place
-            place.begun = monotonic()
-            place.first = place.first or place.begun
+            place.begun = place.begun or monotonic()
         else:
             self.open.pop(place.name, None)
 
     async def done(self, place: Place, call: Call, result: Any) -> Any:
         """Record it; what the task gets is what later attempts will get."""
         try:
-            text = (
-                None
-                if result is None
-                else encode(result, limit=RESULT_LIMIT, where=f"The result of step {place.name!r}")
-            )
+            text = self._encoded(place, result)
         except PayloadError as error:
-            await self.write(place, Progress.DONE)  # it was done, whatever it said
-            raise self.end_with(
-                Reject(f"Step {place.name!r} ran to its end, but its result cannot be kept: {error}")
-            ) from error
+            raise await self._cannot_be_kept(place, error) from error
         await self.write(place, Progress.DONE, result=text)
+        self._done.append(place)
         crashpoint("step.recorded")
         return call.decoded(text)
 
-    def recorded(self, place: Place, record: StepRecord, call: Call) -> Any:
-        """What an earlier attempt has recorded for good."""
-        if record.progress is Progress.HANDLED:
-            failure = again(record.result)
-            if place.branch:  # the earlier attempt may have died before it could reconsider
-                self._guessed.append((place, failure))
+    def _encoded(self, place: Place, result: Any) -> str | None:
+        if result is None:
+            return None
+        text = encode(result, limit=RESULT_LIMIT, where=f"The result of step {place.name!r}")
+        if self._size + len(text) > STEPS_LIMIT:
+            raise PayloadError(
+                f"the results of all its steps are more than {STEPS_LIMIT:,} bytes. Return less, such as where it is stored."
+            )
+        self._size += len(text)
+        return text
+
+    async def _cannot_be_kept(self, place: Place, error: PayloadError) -> Control:
+        """A step may be run again. An effect was done, and only a person can say with which result."""
+        if place.kind is Kind.STEP:
+            await self.write(place, Progress.FAILED)
+            told = f"Step {place.name!r} ran to its end, but its result cannot be kept: {error}"
+            return self.end_with(Reject(told))
+        return await self.unknown(
+            place, f"Effect {place.name!r} was done, but its result cannot be kept: {error}"
+        )
+
+    async def unknown(self, place: Place, why: str) -> Control:
+        await self.write(place, Progress.UNKNOWN)
+        return self.end_with(EffectUnknown(why))
+
+    async def recorded(self, place: Place, call: Call) -> Any:
+        """What an earlier attempt, or a person, has recorded for good."""
+        assert place.record is not None
+        text = place.record.result
+        if place.progress is Progress.HANDLED:
+            failure = again(text)
+            self._handled.append((place, failure))
             raise failure
-        return call.decoded(record.result)
+        self._done.append(place)
+        if place.progress is not Progress.RESOLVED:
+            return call.decoded(text)
+        try:
+            return call.fitting(text)
+        except PayloadError as error:
+            told = f"The result that a person gave for effect {place.name!r} does not fit: {error}"
+            raise await self.unknown(place, told) from error
 
-    def age(self, place: Place, *, first: bool = False) -> float:
-        """Seconds since its call was begun, last or first; never more than have passed."""
+    def told(self, error: Exception) -> str:
+        """What it said, without secrets."""
+        return describe(error, secret_values(self._claim.args), where=False) or type(error).__name__
+
+    def age(self, place: Place) -> float:
+        """Seconds since its call was first begun; never more than have passed."""
         record = place.record
-        if record is None or (place.begun and not first):
-            return monotonic() - (place.first if first else place.begun)
-        return record.now - (record.first_at if first else record.at) + monotonic() - self._loaded
+        if record is None:
+            return monotonic() - place.begun
+        return record.now - record.first_at + monotonic() - self._loaded
+
+    def sought_for(self, place: Place) -> float:
+        """Seconds since an earlier attempt first looked for it in vain."""
+        record = place.record
+        assert record is not None
+        return record.now - record.at + monotonic() - self._loaded
 
 
-def _is_part(failure: Exception, error: BaseException) -> bool:
-    if isinstance(error, BaseExceptionGroup):
-        return any(_is_part(failure, each) for each in error.exceptions)
-    return error is failure
+def _is_part(failure: Exception, error: BaseException | None) -> bool:
+    """Whether the one is the other, or was raised from it."""
+    if error is None or error is failure:
+        return error is failure
+    if isinstance(error, BaseExceptionGroup) and any(_is_part(failure, each) for each in error.exceptions):
+        return True
+    return _is_part(failure, error.__cause__)
 
 
 async def run_step(steps: Steps, name: str, call: Call, *, branch: str | None = None) -> Any:
-    place = await steps.place(name, Kind.STEP, branch=branch)
-    if place.record is not None and not place.is_open and place.record.progress is not Progress.FAILED:
-        return steps.recorded(place, place.record, call)
-    if place.is_open:
-        told = f"Step {name!r} was begun as an effect, and nobody knows whether it was done: it cannot be a step now."
-        raise steps.end_with(StepsChanged(f"{told} {_ADVICE}"))
-    try:
+    async with steps.asked(name, Kind.STEP, branch=branch) as place:
+        if place.is_recorded:
+            return await steps.recorded(place, call)
+        if place.is_open:
+            told = f"Step {name!r} was begun as an effect, and nobody knows whether it was done: it cannot be a step now."
+            raise steps.end_with(StepsChanged(f"{told} {_ADVICE}"))
         try:
             result = await call.run()
         except asyncio.CancelledError:
@@ -314,6 +430,3 @@ async def run_step(steps: Steps, name: str, call: Call, *, branch: str | None = 
             raise
         crashpoint("step.called")
         return await steps.done(place, call, result)
-    except BaseException:
-        steps.left(place)
-        raise

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator
-from contextlib import contextmanager
+from collections.abc import Callable
+from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING, Any
 
 from holdfast.jobs.backoff import Backoff
 from holdfast.jobs.blocking import BlockingTx, Portal
-from holdfast.jobs.calls import Call
+from holdfast.jobs.calls import Call, refuse_inside
 from holdfast.jobs.effects import Manner
-from holdfast.kernel.loops import BackCalls
+from holdfast.kernel.errands import BackCalls
 
 if TYPE_CHECKING:
     from holdfast.jobs.job import Job
@@ -35,9 +35,12 @@ class BlockingJob:
         timeout: float | None = None,
     ) -> Any:
         """As `job.step`. A plain function cannot be interrupted: its timeout is noticed when it returns."""
-        back = BackCalls()
-        call = Call(function, args, retry=retry, limit=timeout, plain=back.call)
-        return self._portal.run(lambda: self._job.do_step(name, call, branch=""), back)
+        refuse_inside(name)
+        back, work = BackCalls(), self._job.work_beside()
+        call = Call(function, args, retry=retry, limit=timeout, threads=back)
+        return self._portal.run(
+            lambda: self._job.do_step(name, call, branch=self._job.branch_of(work, name)), back
+        )
 
     def effect(
         self,
@@ -50,15 +53,16 @@ class BlockingJob:
         **manner: Any,
     ) -> Any:
         """As `job.effect`, with the same options."""
-        back, how = BackCalls(), Manner.of(**manner)
-        call = Call(function, args, retry=retry, limit=timeout, plain=back.call)
-        return self._portal.run(lambda: self._job.do_effect(name, call, how, branch=""), back)
+        refuse_inside(name)
+        back, how, work = BackCalls(), Manner.of(**manner), self._job.work_beside()
+        call = Call(function, args, retry=retry, limit=timeout, threads=back)
+        return self._portal.run(
+            lambda: self._job.do_effect(name, call, how, branch=self._job.branch_of(work, name)), back
+        )
 
-    @contextmanager
-    def commit(self, result: Any = None) -> Generator[BlockingTx, None, None]:
+    def commit(self, result: Any = None) -> AbstractContextManager[BlockingTx]:
         """As `job.commit`: `with job.blocking.commit() as tx:`; `tx` is also what `enqueue_sync` takes."""
-        with self._portal.entered(self._job.commit(result)) as tx:
-            yield tx
+        return self._portal.entered(self._job.commit(result))
 
     def complete(self, *, tx: Any, result: Any = None) -> None:
         """As `job.complete`, with this thread's own connection or session."""

@@ -26,7 +26,7 @@ from holdfast.kernel.payload import (
 )
 from holdfast.kernel.show import show
 
-__all__ = ["DEPTH_LIMIT", "PAYLOAD_LIMIT", "decode", "decode_stored", "encode"]
+__all__ = ["DEPTH_LIMIT", "PAYLOAD_LIMIT", "canonical", "decode", "decode_stored", "encode"]
 
 T = TypeVar("T")
 
@@ -36,6 +36,7 @@ class _NoForm(Exception):
 
 
 _encoder = msgspec.json.Encoder(enc_hook=dump_model)
+_sorting = msgspec.json.Encoder(enc_hook=dump_model, order="deterministic")
 _any = msgspec.json.Decoder()
 
 
@@ -53,6 +54,12 @@ def encode(value: Any, *, limit: int = PAYLOAD_LIMIT, where: str = "") -> str:
     if len(data) > limit:
         raise too_big(limit, len(data))
     return data.decode()
+
+
+def canonical(value: Any) -> str:
+    """As `encode`, with what has no order in order: the same value gives the same text in every process."""
+    encode(value)
+    return _sorting.encode(value).decode()
 
 
 @overload

@@ -6,7 +6,6 @@ import asyncio
 import threading
 from collections.abc import Callable, Coroutine
 from concurrent.futures import CancelledError, Future
-from queue import SimpleQueue
 from typing import Any, Generic, TypeVar
 
 from holdfast.kernel.errors import CommitUnknown
@@ -60,43 +59,6 @@ async def _end_others() -> None:
     for task in others:
         task.cancel()
     await asyncio.gather(*others, return_exceptions=True)
-
-
-class BackCalls:
-    """For a coroutine on a loop: has plain functions called on the thread that waits for its end."""
-
-    def __init__(self) -> None:
-        self._inbox: SimpleQueue[tuple[Callable[[], Any], Future[Any]] | None] = SimpleQueue()
-
-    async def call(self, function: Callable[[], T]) -> T:
-        ending: Future[T] = Future()
-        self._inbox.put((function, ending))
-        return await asyncio.wrap_future(ending)
-
-    def serve(self, ending: Future[T]) -> T:
-        """Until it has ended; returns its result."""
-        ending.add_done_callback(lambda _: self._inbox.put(None))
-        while (asked := self._inbox.get()) is not None:
-            function, answer = asked
-            try:
-                found = function()
-            except BaseException as error:
-                _answer(answer, error=error)
-                if not isinstance(error, Exception):  # this thread was asked to stop
-                    raise
-            else:
-                _answer(answer, found)
-        return result_of(ending)
-
-
-def _answer(ending: Future[Any], result: Any = None, error: BaseException | None = None) -> None:
-    """Unless nobody waits for it any more."""
-    if not ending.set_running_or_notify_cancel():
-        return
-    if error is None:
-        ending.set_result(result)
-    else:
-        ending.set_exception(error if isinstance(error, Exception) else asyncio.CancelledError())
 
 
 def new_lock() -> threading.Lock:

@@ -57,6 +57,7 @@ RULES: dict[str, dict[str, dict[str, Check]]] = {
     "Steps": {
         "write": {"claim": c.check_claim, "step": c.check_step},
         "load": {"job_id": c.check_id, "generation": c.check_generation},
+        "undecided": {"job_ids": c.check_ids},
         "resolve": {
             "job_id": c.check_id,
             "actor": _name("actor"),

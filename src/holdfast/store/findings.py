@@ -46,6 +46,7 @@ class Backlog(msgspec.Struct, frozen=True):
     stuck: int  # running, and the lease ended more than STUCK_AFTER ago
     paused: Sequence[tuple[str, int]]  # queue, ready jobs; paused queues with waiting jobs only
     unknown: Sequence[tuple[str, int]]  # task, jobs that are held because nobody knew it
+    undecided: tuple[int, float] | None  # unknown jobs that wait for a person, and the age of the oldest
     oldest: tuple[str, float] | None  # queue and age of the oldest ready job of a queue that is not paused
 
 
@@ -53,6 +54,7 @@ def judge(backlog: Backlog) -> Iterator[Finding]:
     yield _stuck(backlog)
     yield _paused(backlog)
     yield _unknown(backlog)
+    yield _undecided(backlog)
     yield _oldest(backlog)
 
 
@@ -84,6 +86,18 @@ def _unknown(backlog: Backlog) -> Finding:
         "unknown tasks",
         f"Jobs are held because the worker that met them does not know their task: {named(backlog.unknown)}.",
         "Deploy the code that has it, or discard them: holdfast jobs list --held unknown_task.",
+    )
+
+
+def _undecided(backlog: Backlog) -> Finding:
+    if backlog.undecided is None:
+        return ok("unknown jobs", "No job waits for a person who knows what became of an effect.")
+    number, age = backlog.undecided
+    return warn(
+        "unknown jobs",
+        f"Jobs that wait for a person, since nobody knows what became of an effect of theirs: {number:,}; the oldest "
+        f"was enqueued {age:.0f} s ago.",
+        "See them: holdfast unknown list; and decide: holdfast unknown resolve.",
     )
 
 

@@ -18,13 +18,14 @@ from holdfast.store.records import (
     Lease,
     NewJob,
     Paused,
+    Pruned,
     Renewal,
     Replayed,
     Rescue,
     Tick,
 )
 from holdfast.store.states import Held, State
-from holdfast.store.steps import Resolved, Step, StepRecord
+from holdfast.store.steps import Resolved, Step, StepRecord, Undecided
 
 
 class Tx(Protocol):
@@ -127,6 +128,9 @@ class Steps(Protocol):
     async def load(self, job_id: str, generation: int) -> list[StepRecord]:
         """The steps of one generation of a job, in the order of their first beginnings."""
 
+    async def undecided(self, job_ids: Sequence[str]) -> list[Undecided]:
+        """The effects that wait for a person, job by job and in order: the first 20 of each, without their results."""
+
     async def resolve(
         self, job_id: str, *, actor: str, done: bool, effect: str | None = None, result: str | None = None
     ) -> Resolved:
@@ -184,8 +188,8 @@ class Queues(Protocol):
 
 
 class History(Protocol):
-    async def prune(self, *, keep: float) -> int:
-        """Forget jobs that were over more than `keep` seconds ago. Also prepares room for the days ahead."""
+    async def prune(self, *, keep: float) -> Pruned:
+        """Forget jobs, with their steps, that were over more than `keep` seconds ago. Also prepares room for the days ahead."""
 
 
 class Leases(Protocol):

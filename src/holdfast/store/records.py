@@ -252,6 +252,7 @@ class Claim(msgspec.Struct, frozen=True, gc=False):
     causation_id: str | None = None
     trace: str | None = None
     unique: str | None = None
+    has_steps: bool = False  # of its generation: recorded by this run or an earlier one
     row: int = 0  # the store's own number of the job, where it has one
 
     @property
@@ -303,7 +304,9 @@ class Rescue(msgspec.Struct, frozen=True):
 
     job_id: str
     worker: str | None
-    state: State  # queued again, dead after too many strikes, or cancelled because it was asked to stop
+    state: (
+        State  # queued again, cancelled as it was asked to stop, or after too many strikes dead, or unknown
+    )
     interruptions: int
     task: str
 
@@ -313,6 +316,13 @@ class Replayed(msgspec.Struct, frozen=True):
 
     job_id: str
     outcome: Literal["queued", "not_dead", "unique_taken"]
+
+
+class Pruned(msgspec.Struct, frozen=True):
+    """What a prune has done, and whether it shall be asked again soon."""
+
+    jobs: int  # that are forgotten
+    more: bool = False  # it was cut short, so that nothing else waits for it
 
 
 class Count(msgspec.Struct, frozen=True):

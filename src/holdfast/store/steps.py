@@ -12,6 +12,7 @@ from holdfast.kernel.names import check_int, check_name, check_text
 from holdfast.kernel.outcomes import RESULT_LIMIT
 from holdfast.kernel.show import show
 
+UNDECIDED_SHOWN = 20  # of one job in a listing
 MOST_STEPS = 10_000  # of one job: a later attempt reads all of them
 
 
@@ -28,10 +29,16 @@ class Progress(StrEnum):
     """How far a step is."""
 
     BEGUN = "begun"  # its call may have been made: an effect's intent
+    SOUGHT = "sought"  # its call may have been made, and since then it was looked for in vain
+    UNKNOWN = "unknown"  # its call may have been made, and a person must say
     DONE = "done"  # its result is recorded
+    RESOLVED = "resolved"  # it was done, says a person, who gave its result
+    ASIDE = "aside"  # its result is recorded, on a way that its task has left by failing
     FAILED = "failed"  # its call is known to have had no effect; it may be made again
     HANDLED = "handled"  # it failed, and the task went on without it: that stays so
-    UNKNOWN = "unknown"  # its call may have been made, and a person must say
+
+
+OPEN = (Progress.BEGUN, Progress.SOUGHT, Progress.UNKNOWN)  # nobody knows whether it was done
 
 
 class Step(msgspec.Struct, frozen=True, kw_only=True):
@@ -72,6 +79,15 @@ class StepRecord(msgspec.Struct, frozen=True, kw_only=True):
     first_at: float  # when it was first begun
     at: float  # when it was written last
     now: float  # when it was read
+
+
+class Undecided(msgspec.Struct, frozen=True):
+    """An effect of an unknown job that waits for a person."""
+
+    job_id: str
+    name: str
+    first_at: float  # when it was first begun
+    at: float  # since when nobody knows of it
 
 
 class Resolved(msgspec.Struct, frozen=True):

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import msgspec
 
-from holdfast.kernel.masking import masked
+from holdfast.kernel.masking import hide, masked, secret_values
 from holdfast.store.records import AuditEntry, Tick
 from holdfast.store.steps import Resolved
 
@@ -53,12 +53,13 @@ class Verdict(msgspec.Struct, frozen=True):
     def resolved(self) -> Resolved:
         return Resolved(self.job_id, "still_unknown" if self.left else "queued", self.left)
 
-    def entry(self, actor: str, result: str | None) -> AuditEntry:
+    def entry(self, actor: str, result: str | None, args: str) -> AuditEntry:
+        """`args` are those of its job: what is secret in them is shown in no result."""
         after: dict[str, object] = {"decision": "done" if self.done else "not done"}
         if self.effect is not None:
             after["effect"] = self.effect
         if result is not None:
-            after["result"] = result if len(result) <= _RESULT_SHOWN else f"{result[:_RESULT_SHOWN]}…"
+            after["result"] = _shown(result, args)
         return AuditEntry(
             actor=actor,
             action="unknown.resolve",
@@ -79,6 +80,16 @@ def resolve(job_id: str, open_: Sequence[str], effect: str | None, *, done: bool
     if effect is None and done:
         return Resolved(job_id, "no_such_effect")
     return Verdict(job_id, effect, tuple(each for each in open_ if each != effect), done)
+
+
+def _shown(result: str, args: str) -> str:
+    """Written anew, so that a secret in it looks as it does elsewhere; hidden before it is cut, or a part would be left."""
+    try:
+        text = _json(msgspec.json.decode(result))
+    except msgspec.DecodeError:
+        return f"not readable: {len(result):,} characters"
+    text = hide(text, secret_values(args))
+    return text if len(text) <= _RESULT_SHOWN else f"{text[:_RESULT_SHOWN]}…"
 
 
 def _json(value: object) -> str:

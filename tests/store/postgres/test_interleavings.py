@@ -9,12 +9,13 @@ import pytest
 from clocks import advance
 from kit import blocked, end, job, put, put_many, take, the
 
-from holdfast.kernel.outcomes import Done, Retry
-from holdfast.store.postgres import candidates, claiming, finishes, moves
+from holdfast.kernel.outcomes import Cancel, Dead, Done, Retry
+from holdfast.store.postgres import candidates, claiming, finishes, moves, steps
 from holdfast.store.postgres.locks import Keys
 from holdfast.store.postgres.low_water import LowWater
 from holdfast.store.records import Enqueued, Finish
 from holdfast.store.states import Held, State
+from holdfast.store.steps import Kind, Progress, Step
 
 
 class Undo(Exception):
@@ -335,3 +336,25 @@ async def test_a_report_does_not_wait_for_who_is_finishing(store, other):
         await other.claims.finish([Finish(claim, Done())], tx=tx)
         assert await store.claims.report(claim, progress=0.9)
     assert not await store.claims.report(claim, progress=1.0)
+
+
+@pytest.mark.parametrize("outcome", [Done(), Dead("x"), Cancel("c")], ids=["done", "dead", "cancel"])
+@pytest.mark.parametrize("has_steps", [False, True])
+@pytest.mark.parametrize("keys", [{}, {"ordered": "o"}], ids=["plain", "keyed"])
+async def test_an_end_sees_the_intent_that_it_waited_for(store, other, keys, has_steps, outcome):
+    """Its statement began before the intent was committed, so that its own snapshot has none."""
+    await put(store, **keys)
+    await store.holds.promote()
+    [claim] = await take(store)
+    if has_steps:
+        assert await store.steps.write(claim, Step(name="upload", number=0))
+    intent = Step(name="publish", number=1, kind=Kind.AT_MOST_ONCE, progress=Progress.BEGUN)
+    async with other.transaction() as tx:
+        assert await tx.run(steps.write([steps.Write(claim, intent)])) == [True]
+        ending = running(end(store, claim, outcome))
+        await blocked(other)
+    assert await ending
+    record = await the(store, claim.job_id)
+    assert record.state is (State.CANCELLED if isinstance(outcome, Cancel) else State.UNKNOWN)
+    assert "effect 'publish'" in record.reason
+    assert [each.progress for each in await store.steps.load(claim.job_id, 0)][-1] is Progress.UNKNOWN

@@ -11,6 +11,7 @@ from holdfast.kernel.outcomes import Done, Retry
 from holdfast.store.postgres import patience
 from holdfast.store.records import Enqueued, Finish
 from holdfast.store.states import State
+from holdfast.store.steps import Step
 
 SOON = 5.0  # seconds
 LOCK = "SELECT 1 FROM holdfast.job WHERE id = $1::uuid FOR UPDATE"
@@ -48,6 +49,25 @@ async def test_any_other_finish_whose_row_is_locked_holds_up_nobody(store, other
             assert await asyncio.gather(*(end(store, claim, Retry()) for claim in rest)) == [True] * 10
         assert not alone.done()
     assert await alone
+
+
+async def test_a_step_whose_job_is_locked_holds_up_nobody(store, other):
+    await put_many(store, 21)
+    locked, *rest = await take(store, 21)
+    step = Step(name="a", number=0)
+    async with other.transaction() as tx:
+        await tx.fetch(LOCK, locked.job_id)
+        async with asyncio.timeout(SOON):
+            alone = running(store.steps.write(locked, step))  # it has the lane for itself
+            await blocked(other)
+            assert await asyncio.gather(*(store.steps.write(claim, step) for claim in rest)) == [True] * 20
+            batch = [running(store.steps.write(claim, step)) for claim in (rest[0], locked, *rest[1:])]
+            for task in [*batch[:1], *batch[2:]]:
+                assert await task
+        assert not alone.done()
+        assert not batch[1].done()
+    assert await alone
+    assert await batch[1]
 
 
 async def test_an_id_that_another_is_storing_holds_up_no_other_enqueue(store, other):

@@ -9,13 +9,14 @@ import pytest
 from kit import job, take
 
 from holdfast.kernel.outcomes import Done, Retry
-from holdfast.store.postgres import candidates, claiming, finishes
+from holdfast.store.postgres import candidates, claiming, doubts, finishes, steps
 from holdfast.store.postgres.connection import BEGIN
 from holdfast.store.postgres.low_water import MANY as MANY_DEAD
 from holdfast.store.postgres.low_water import LowWater, from_the_top
 from holdfast.store.postgres.transaction import _BEGIN as FREELY
 from holdfast.store.records import Finish
 from holdfast.store.statements import Statement
+from holdfast.store.steps import Step
 
 MANY = 100_000
 
@@ -60,7 +61,7 @@ def marked():
     """As it is after a claim from the top in a table full of dead rows."""
     water = LowWater()
     water.tell(MANY_DEAD)
-    water.learn([[*[None] * 4, "default", *[None] * 15, 0, 1]], from_the_top({"default": 1}))
+    water.learn([[*[None] * 4, "default", *[None] * 16, 0, 1]], from_the_top({"default": 1}))
     with water.timed({"default": 1}):
         time.sleep(0.3)  # it took so long that the next few begin at the mark
     assert water.marks({"default": 1}).used
@@ -76,10 +77,15 @@ def procedures():
         "claim": claiming.claim({"default": 100}, lease=30, worker="w", water=LowWater()),
         "claim from a mark": claiming.claim({"default": 100}, lease=30, worker="w", water=marked()),
         "finish": finishes.finish(done),
-        "finish with others": finishes.finish(done, impatient=True),
+        "finish with others": finishes.finish_plain(done),
         "finish, any": finishes.end([finishes.ending(item) for item in done]),
         "finish_and_claim": claiming.finish_and_claim(
             done, {"default": 100}, lease=30, worker="w", water=LowWater()
+        ),
+        "finish, with effects": doubts.leave_to_person([held.job_id]),
+        "finish, a step": steps.write([steps.Write(held, Step(name="a", number=0))]),
+        "finish, steps with others": steps.write(
+            [steps.Write(held, Step(name="a", number=0))], impatient=True
         ),
         "renew": claiming.renew([held], lease=30),
         "rescue": finishes.find_ended(100),

@@ -20,7 +20,7 @@ from holdfast.runtime.cli.table import Column
 from holdfast.runtime.cli.times import cell
 from holdfast.store.records import JobRecord
 from holdfast.store.states import State
-from holdfast.store.steps import Resolved, StepRecord
+from holdfast.store.steps import Resolved, Undecided
 
 _COLUMNS = (
     Column("id", whole=True),
@@ -63,7 +63,10 @@ async def list_unknown(hf: Holdfast, options: Namespace) -> int:
         before=options.before,
         limit=options.limit,
     )
-    found = [(record, undecided(await hf.unknown.steps(record))) for record in records]
+    effects: dict[str, list[Undecided]] = {record.id: [] for record in records}
+    for each in await hf.store.steps.undecided(list(effects)):
+        effects[each.job_id].append(each)
+    found = [(record, effects[record.id]) for record in records]
     if options.json:
         document({"jobs": [_as_listed(record, effects) for record, effects in found]})
         return DONE
@@ -73,12 +76,12 @@ async def list_unknown(hf: Holdfast, options: Namespace) -> int:
     return DONE
 
 
-def _as_listed(record: JobRecord, effects: Sequence[StepRecord]) -> dict[str, object]:
+def _as_listed(record: JobRecord, effects: Sequence[Undecided]) -> dict[str, object]:
     unknown = [{"effect": each.name, "begun": each.first_at, "since": each.at} for each in effects]
     return {**shown.as_listed(record), "unknown": unknown}
 
 
-def _as_row(record: JobRecord, effects: Sequence[StepRecord], now: float) -> list[object]:
+def _as_row(record: JobRecord, effects: Sequence[Undecided], now: float) -> list[object]:
     names = ", ".join(each.name for each in effects) or None
     since = cell(min((each.at for each in effects), default=None), now)
     return [record.id, record.task, record.queue, names, since, record.reason]

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from holdfast.store.once import answers, pair_of
 from holdfast.store.postgres import finishes as f
 from holdfast.store.postgres.low_water import LowWater, Marks, from_the_top
 from holdfast.store.postgres.rows import CLAIM, SOON, held_by, same_id, to_claims
@@ -67,8 +66,8 @@ next AS MATERIALIZED (
         ORDER BY h.priority DESC, h.rank LIMIT greatest(w.number - ready.number + t.number, 0)
         FOR UPDATE SKIP LOCKED) h),
 filled AS (UPDATE holdfast.job j SET held = NULL, rank = next.rank FROM next WHERE {same_id("next")})"""
-# Beside id and token: what a lost finish has instead of a claim's columns.
-_NO_CLAIM = ", ".join(["NULL"] * 20)
+# Beside id and token: what a finish that was not written has instead of a claim's columns, but for the last.
+_NO_CLAIM = ", ".join(["NULL"] * 18)
 
 
 def _parts(marked: bool) -> str:
@@ -80,7 +79,7 @@ _CLAIM_SUSPECT = f"WITH {_FENCE}, {_WANTED}, {_SUSPECT}, {_taken('true')}, {_FIL
 _FINISH_AND_CLAIM = {
     marked: f"""
 WITH {f.done(7, 8, 9, only=SOON)}, {_parts(marked)}
-SELECT * FROM taken UNION ALL SELECT id::text, token, {_NO_CLAIM} FROM lost"""
+SELECT * FROM taken UNION ALL SELECT id::text, token, {_NO_CLAIM}, {f.IS_HELD}, NULL, NULL FROM lost"""
     for marked in (False, True)
 }
 
@@ -114,11 +113,10 @@ def finish_and_claim(
     marks = water.marks(wants)
     params = (*_wanted(marks, lease, worker), *f.done_params(finishes))
     rows = yield Statement(_FINISH_AND_CLAIM[marks.used], params)
-    lost = {(row[0], row[1]) for row in rows if row[2] is None}
+    lost = {(row[0], row[1]): row[20] for row in rows if row[2] is None}
     taken = [row for row in rows if row[2] is not None] if lost else rows
     water.learn(taken, marks)
-    pairs = [pair_of(item.claim) for item in finishes]
-    return answers(pairs, set(pairs) - lost), to_claims(taken, wants)
+    return f.plain_answers(finishes, lost), to_claims(taken, wants)
 
 
 def _wanted(marks: Marks, lease: float, worker: str) -> tuple[object, ...]:

@@ -28,7 +28,7 @@ class Claims(Subject):
     def __init__(self, home: Home) -> None:
         super().__init__(home)
         # What has keys stands apart (see endings), so that plain jobs never wait for a key.
-        self._plain: PerLoop[Batcher[Finish, bool]] = PerLoop(
+        self._plain: PerLoop[Batcher[Finish, bool | None]] = PerLoop(
             lambda: Batcher(self._finish_batch, limit=500, name="finish")
         )
         self._water = LowWater()
@@ -75,7 +75,7 @@ class Claims(Subject):
                 return await self._finish_plain(finishes)
             return await self._home.endings.end([f.ending(item) for item in finishes])
         executor = await self._home.adopt(tx)
-        return all_held(finishes, await executor.run(f.finish(finishes)))
+        return all_held(finishes, await executor.run(f.finish(finishes, beside=True)))
 
     async def finish_and_claim(
         self, finishes: Sequence[Finish], wants: Mapping[str, int], *, lease: float, worker: str
@@ -161,11 +161,17 @@ class Claims(Subject):
         return rescued
 
     async def _finish_plain(self, finishes: Sequence[Finish]) -> list[bool]:
-        """With those of others, unless another's open transaction has a row of theirs: that is waited for alone."""
+        """With those of others, unless another's open transaction has a row of theirs: that is waited for alone.
+
+        So are those that have steps.
+        """
         try:
-            return await self._plain.get().add(finishes)
+            accepted = await self._plain.get().add(finishes)
         except Blocked:
             return await self._database.patience.wait(partial(self._finish_alone, finishes))
+        with_steps = [f.ending(item) for item, ok in zip(finishes, accepted, strict=True) if ok is None]
+        told = iter(await self._home.endings.end(with_steps) if with_steps else ())
+        return [next(told) if ok is None else ok for ok in accepted]
 
     async def _finish_alone(self, finishes: Sequence[Finish]) -> list[bool]:
         try:
@@ -173,10 +179,9 @@ class Claims(Subject):
         except CommitUnknown as unknown:
             return await self._settled(finishes, unknown)
 
-    async def _finish_batch(self, finishes: Sequence[Finish]) -> list[bool]:
-        make = partial(f.finish, finishes, impatient=True)
+    async def _finish_batch(self, finishes: Sequence[Finish]) -> Sequence[bool | None]:
         try:
-            return await self._database.write(make, urgent=True)
+            return await self._database.write(partial(f.finish_plain, finishes), urgent=True)
         except CommitUnknown as unknown:
             return await self._settled(finishes, unknown)
 

@@ -217,12 +217,13 @@ async def _bloat(connection: Any) -> list[Finding]:
 
 async def _waiting(connection: Any) -> list[Finding]:
     running, stuck = (await connection.fetch(_RUNNING, STUCK_AFTER))[0]
-    oldest = await connection.fetch(_OLDEST)
+    oldest, undecided = await connection.fetch(_OLDEST), await connection.fetch(_UNDECIDED)
     backlog = Backlog(
         running=running,
         stuck=stuck,
         paused=[(row[0], row[1]) for row in await connection.fetch(_PAUSED)],
         unknown=[(row[0], row[1]) for row in await connection.fetch(_UNKNOWN)],
+        undecided=(undecided[0][0], undecided[0][1]) if undecided else None,
         oldest=(oldest[0][0], oldest[0][1]) if oldest else None,
     )
     return list(judge(backlog))
@@ -236,6 +237,9 @@ SELECT j.queue, count(*) FROM holdfast.job j JOIN holdfast.queue q ON q.name = j
 WHERE j.state = 'queued' AND j.held IS NULL GROUP BY 1 ORDER BY 2 DESC, 1"""
 _UNKNOWN = """
 SELECT task, count(*) FROM holdfast.job WHERE held = 'unknown_task' GROUP BY 1 ORDER BY 2 DESC, 1"""
+_UNDECIDED = """
+SELECT count(*), date_part('epoch', holdfast.now() - min(enqueued_at)) FROM holdfast.job WHERE state = 'unknown'
+HAVING count(*) > 0"""
 _OLDEST = """
 SELECT queue, date_part('epoch', holdfast.now() - min(greatest(enqueued_at, run_at)))
 FROM holdfast.job

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import msgspec
+from msgspec.structs import replace
 
 from holdfast.kernel.outcomes import Cancel, Dead, Done, Retry, Snooze, Unknown
+from holdfast.store.doubts import ENDED, noted, refusal, unsure
 from holdfast.store.once import Pair, answers, pair_of
+from holdfast.store.postgres.doubts import HAS_STEPS, leave_to_person
 from holdfast.store.postgres.locks import Keys, Lock, lock_chain, take_chain, wait_for
 from holdfast.store.postgres.promotion import pass_on
 from holdfast.store.postgres.rows import MOVED, MOVED_J, SOON, held_by, same_id
@@ -30,6 +33,7 @@ class Ending(msgspec.Struct, frozen=True):
     reason: str | None = None
     error: str | None = None
     result: str | None = None
+    looked: bool = False  # at its effects: nothing of them is in its way
 
     @property
     def pair(self) -> Pair:
@@ -43,16 +47,21 @@ class Ending(msgspec.Struct, frozen=True):
 
 def is_plain(finishes: Sequence[Finish]) -> bool:
     """Whether all of them simply end, and nobody waits for one of them."""
-    return all(type(item.outcome) is Done and not item.claim.keyed for item in finishes)
+    return all(
+        type(item.outcome) is Done and not item.claim.keyed and not item.claim.has_steps for item in finishes
+    )
 
 
 def done(ids: int, tokens: int, results: int, *, only: str = "true") -> str:
-    """The fast way for plain jobs, as parts of a WITH; the numbers are those of its parameters."""
+    """The fast way for plain jobs, as parts of a WITH; the numbers are those of its parameters.
+
+    One that has steps is not ended so: its effects must be looked at first (see `_end`).
+    """
     return f"""
 gone AS (
     DELETE FROM holdfast.job j
     USING unnest(${ids}::uuid[], ${tokens}::bigint[], ${results}::text[]) AS g(id, token, result)
-    WHERE {held_by("g")} AND {only}
+    WHERE {held_by("g")} AND NOT {HAS_STEPS} AND {only}
     RETURNING {MOVED_J}, g.result),
 kept AS (
     INSERT INTO holdfast.history ({MOVED}, state, finished_at, result)
@@ -61,8 +70,11 @@ lost AS (
     SELECT * FROM unnest(${ids}::uuid[], ${tokens}::bigint[]) AS g(id, token) EXCEPT SELECT id, token FROM gone)"""
 
 
+# Of a finish that was not written: it was not lost, but has steps. The row may have changed since; whoever looks again
+# is told the truth.
+IS_HELD = f"EXISTS (SELECT FROM holdfast.job j WHERE {held_by('lost')})"
 _DONE = {
-    impatient: f"WITH {done(1, 2, 3, only=SOON if impatient else 'true')} SELECT id::text, token FROM lost"
+    impatient: f"WITH {done(1, 2, 3, only=SOON if impatient else 'true')} SELECT id::text, token, {IS_HELD} FROM lost"
     for impatient in (False, True)
 }
 
@@ -82,13 +94,34 @@ def _by_id(item: Finish) -> str:
     return item.claim.job_id
 
 
-def finish(finishes: Sequence[Finish], *, impatient: bool = False) -> Procedure[list[bool]]:
-    """`impatient`, for plain ones: who would wait for another's lock is blocked instead, after a moment."""
-    if not is_plain(finishes):
-        return (yield from end([ending(item) for item in finishes]))
-    rows = yield Statement(_DONE[impatient], done_params(finishes))
+def finish_plain(finishes: Sequence[Finish]) -> Procedure[list[bool | None]]:
+    """One statement. None: it is not plain after all, because it has steps.
+
+    Who would wait for another's lock is blocked instead, after a moment.
+    """
+    return plain_answers(finishes, (yield from _done(finishes, impatient=True)))
+
+
+def plain_answers(finishes: Sequence[Finish], lost: Mapping[Pair, bool]) -> list[bool | None]:
     pairs = [pair_of(item.claim) for item in finishes]
-    return answers(pairs, set(pairs) - {(row[0], row[1]) for row in rows})
+    accepted = answers(pairs, set(pairs) - lost.keys())
+    return [None if lost.get(pair) else ok for pair, ok in zip(pairs, accepted, strict=True)]
+
+
+def finish(finishes: Sequence[Finish], *, beside: bool = False) -> Procedure[list[bool]]:
+    """`beside`: with rows of the caller, which must not commit with another end than that."""
+    if not is_plain(finishes):
+        return (yield from end([ending(item) for item in finishes], beside=beside))
+    accepted = plain_answers(finishes, (yield from _done(finishes, impatient=False)))
+    with_steps = [ending(item) for item, ok in zip(finishes, accepted, strict=True) if ok is None]
+    told = iter((yield from end(with_steps, beside=beside)) if with_steps else ())
+    return [next(told) if ok is None else ok for ok in accepted]
+
+
+def _done(finishes: Sequence[Finish], *, impatient: bool) -> Procedure[dict[Pair, bool]]:
+    """Those that were not written, and whether they are held."""
+    rows = yield Statement(_DONE[impatient], done_params(finishes))
+    return {(row[0], row[1]): row[2] for row in rows}
 
 
 def ending(item: Finish) -> Ending:
@@ -124,10 +157,16 @@ def putting_back(claims: Sequence[Claim], *, held: Held | None = None) -> list[E
     ]
 
 
-def end(endings: Sequence[Ending]) -> Procedure[list[bool]]:
+def end(endings: Sequence[Ending], *, beside: bool = False) -> Procedure[list[bool]]:
     """Any outcomes, with or without keys; what was held is passed on in the same transaction."""
+    ended = yield from ended_as(endings, beside=beside)
+    return answers([item.pair for item in endings], set(ended))
+
+
+def ended_as(endings: Sequence[Ending], *, beside: bool = False) -> Procedure[dict[Pair, State]]:
+    """The same. What became of those that were accepted."""
     yield from lock_chain([item.keys for item in endings])
-    return (yield from _end(endings))
+    return (yield from _end(endings, beside=beside))
 
 
 def end_free(endings: Sequence[Ending], *, first: Lock | None = None) -> Procedure[list[bool | Lock]]:
@@ -138,19 +177,49 @@ def end_free(endings: Sequence[Ending], *, first: Lock | None = None) -> Procedu
     if first is not None:
         yield from wait_for(first)
     lacking = yield from take_chain([item.keys for item in endings])
-    told = iter((yield from _end([item for item in endings if item.keys not in lacking])))
+    free = [item for item in endings if item.keys not in lacking]
+    ended = yield from _end(free)
+    told = iter(answers([item.pair for item in free], set(ended)))
     return [lacking[item.keys] if item.keys in lacking else next(told) for item in endings]
 
 
-def _end(endings: Sequence[Ending]) -> Procedure[list[bool]]:
+def _end(endings: Sequence[Ending], *, beside: bool = False) -> Procedure[dict[Pair, State]]:
     if not endings:
-        return []
-    pairs = [item.pair for item in endings]
-    first = dict(zip(reversed(pairs), reversed(endings), strict=True))
-    once = [item for pair, item in zip(pairs, endings, strict=True) if first[pair] is item]
-    accepted = {(row[0], row[1]) for row in (yield Statement(_END, _columns(once)))}
-    yield from pass_on([item.keys for item in once if item.pair in accepted])
-    return answers(pairs, accepted)
+        return {}
+    first = {item.pair: item for item in reversed(endings)}
+    once = [item for item in endings if first[item.pair] is item]
+    rows = yield Statement(_END, _columns(once))
+    if asked := {(row[0], row[1]): row[3] for row in rows if row[2] is None}:
+        doubtful = [item for item in once if item.pair in asked]
+        sure = yield from _look_at_effects(doubtful, asked, beside=beside)
+        rows = [row for row in rows if row[2] is not None]
+        rows += yield Statement(_END, _columns(sure))
+    ended = {(row[0], row[1]): State(row[2]) for row in rows}
+    yield from pass_on([item.keys for item in once if item.pair in ended])
+    return ended
+
+
+def _look_at_effects(
+    doubtful: Sequence[Ending], asked: Mapping[Pair, str | None], *, beside: bool
+) -> Procedure[list[Ending]]:
+    """Jobs with steps, their rows locked: how they end when it is known which of their effects are open."""
+    found = yield from leave_to_person([item.job_id for item in doubtful])
+    sure = []
+    for item in doubtful:
+        effects = found.get(item.job_id, [])
+        if effects and beside and item.state in (State.SUCCEEDED, State.DEAD):
+            raise refusal(item.job_id, effects)
+        sure.append(_with_doubts(item, effects, asked[item.pair]))
+    return sure
+
+
+def _with_doubts(item: Ending, effects: Sequence[str], asked: str | None) -> Ending:
+    if not effects:
+        return replace(item, looked=True)
+    if item.state in (State.SUCCEEDED, State.DEAD):
+        why = unsure(item.reason or ENDED, effects)
+        return Ending(item.job_id, item.token, item.keys, State.UNKNOWN, reason=why, error=why, looked=True)
+    return replace(item, reason=noted(item.reason or asked or "", effects), looked=True)
 
 
 def _columns(endings: Sequence[Ending]) -> tuple[list[object], ...]:
@@ -165,6 +234,7 @@ def _columns(endings: Sequence[Ending]) -> tuple[list[object], ...]:
         [item.reason for item in endings],
         [item.error for item in endings],
         [item.result for item in endings],
+        [item.looked for item in endings],
     )
 
 
@@ -175,21 +245,25 @@ _ERRORS = f"""CASE WHEN l.error IS NULL THEN l.errors ELSE (
                     'attempt', l.attempt, 'at', date_part('epoch', l.now), 'error', l.error))
                     WITH ORDINALITY AS e(entry, place) ORDER BY place DESC LIMIT {ERRORS_KEPT}) kept) END"""
 # A job that was asked to stop is not put back: it is cancelled. Ranks are drawn in the order of the call,
-# rows are locked in the order of their ids.
+# rows are locked in the order of their ids. A job with steps that would be over or dead is only locked, and has no state in
+# the answer: a later statement sees what was written of its effects until then, and this one might not.
 _END = f"""
 WITH given AS MATERIALIZED (
     SELECT g.*, CASE WHEN g.state = 'queued' AND NOT g.keep_rank THEN nextval('holdfast.rank') END AS rank
     FROM unnest($1::uuid[], $2::bigint[], $3::text[], $4::float8[], $5::int[], $6::bool[], $7::text[],
-        $8::text[], $9::text[], $10::text[])
-    AS g(id, token, state, after, uncharge, keep_rank, held, reason, error, result)),
+        $8::text[], $9::text[], $10::text[], $11::bool[])
+    AS g(id, token, state, after, uncharge, keep_rank, held, reason, error, result, looked)),
 locked AS MATERIALIZED (
-    SELECT g.*, j.reason AS asked, j.errors, j.attempt, holdfast.now() AS now FROM holdfast.job j, given g
+    SELECT g.*, j.reason AS asked, j.errors, j.attempt, holdfast.now() AS now,
+        {HAS_STEPS} AND NOT g.looked AND CASE g.state WHEN 'unknown' THEN false WHEN 'queued' THEN j.reason IS NOT NULL
+            ELSE true END AS doubtful
+    FROM holdfast.job j, given g
     WHERE {held_by("g")} ORDER BY g.id FOR UPDATE OF j),
 settled AS MATERIALIZED (
     SELECT l.id, l.token, l.rank, l.after, l.uncharge, l.held, l.result, l.now, {_ERRORS} AS errors,
         CASE WHEN l.state = 'queued' AND l.asked IS NOT NULL THEN 'cancelled' ELSE l.state END AS state,
-        CASE WHEN l.state = 'queued' THEN l.asked ELSE l.reason END AS reason
-    FROM locked l),
+        CASE WHEN l.state = 'queued' THEN coalesce(l.reason, l.asked) ELSE l.reason END AS reason
+    FROM locked l WHERE NOT l.doubtful),
 gone AS (
     DELETE FROM holdfast.job j USING settled s WHERE {same_id("s")} AND s.state IN ('succeeded', 'cancelled')
     RETURNING {MOVED_J.replace("j.errors", "s.errors")}, s.state, s.now, s.reason, s.result),
@@ -213,7 +287,8 @@ parked AS (
         rank = CASE WHEN s.held IS NULL AND s.after <= 0 AND j.concurrency_key IS NULL AND j.tenant IS NULL
             THEN coalesce(s.rank, j.rank) ELSE j.rank END
     FROM settled s WHERE {same_id("s")} AND s.state NOT IN ('succeeded', 'cancelled'))
-SELECT id::text, token FROM settled"""
+SELECT id::text, token, state, NULL FROM settled
+UNION ALL SELECT id::text, token, NULL, asked FROM locked WHERE doubtful"""
 
 
 def settle(job_ids: Sequence[str], tokens: Sequence[int]) -> Procedure[list[bool]]:
@@ -273,8 +348,12 @@ def interrupt(
     rows = yield Statement(sql, (ids,) if worker is None else (ids, worker))
     lost = {row[0]: row for row in rows}
     taken = [(item, lost[item.job_id]) for item in free if item.job_id in lost]
-    yield from end([_interrupted(row, item.keys) for item, row in taken])
-    return [Rescue(item.job_id, row[2], _state_after(row), row[4], row[6]) for item, row in taken]
+    endings = [_interrupted(row, item.keys) for item, row in taken]
+    ended = yield from ended_as(endings)
+    return [
+        Rescue(ending.job_id, row[2], ended[ending.pair], row[4], row[5])
+        for ending, (_, row) in zip(endings, taken, strict=True)
+    ]
 
 
 def interrupt_ended(limit: int) -> Procedure[list[Rescue]]:
@@ -307,7 +386,7 @@ UPDATE holdfast.job j SET token = (SELECT nextval('holdfast.token')), interrupti
 WHERE j.id = ANY(ARRAY(
     SELECT j.id FROM holdfast.job j WHERE j.id = ANY($1::uuid[]) AND j.state = 'running' AND {who}
     ORDER BY j.id FOR UPDATE {skip}))
-RETURNING j.id::text, j.token, j.worker, j.strikes, j.interruptions, j.reason, j.task"""
+RETURNING j.id::text, j.token, j.worker, j.strikes, j.interruptions, j.task"""
 
 
 def _interrupted(row: Sequence[object], keys: Keys) -> Ending:
@@ -316,9 +395,3 @@ def _interrupted(row: Sequence[object], keys: Keys) -> Ending:
         why = f"its worker died under it {strikes} times while it ran alone"
         return Ending(job_id, token, keys, State.DEAD, reason=why, error=why)
     return Ending(job_id, token, keys, State.QUEUED)
-
-
-def _state_after(row: Sequence[object]) -> State:
-    if int(str(row[3])) >= STRIKES_LIMIT:
-        return State.DEAD
-    return State.QUEUED if row[5] is None else State.CANCELLED

@@ -10,15 +10,14 @@ from functools import partial
 from holdfast.kernel.errors import StoreUnavailable
 from holdfast.kernel.telemetry import note
 from holdfast.store.edge import checked
-from holdfast.store.postgres import steps
+from holdfast.store.postgres.forgetting import FIRST, PAGES, forget_steps, forget_stray_steps
 from holdfast.store.postgres.subject import Home, Subject
+from holdfast.store.records import Pruned
 from holdfast.store.statements import Procedure, Statement
 
 AHEAD = 3  # days after today that have a partition of their own
 COUNTED = 8 * 2**20  # bytes of a day whose rows are counted before it is dropped
 BATCH = 5_000  # rows deleted in one transaction
-STEPS = 1_000  # jobs whose steps are looked at in one prune
-_FIRST_ID = "00000000-0000-0000-0000-000000000000"
 _PREFIX = "history_"
 _TURNS = 3  # for a lock that others hold; after that, the next prune tries again
 # Attaching and dropping lock the table for an instant. When finishing is in the way, we step back and come again.
@@ -46,10 +45,14 @@ def prepare(day: date) -> Procedure[int]:
     if rows:
         return 0
     yield Statement(
-        f"CREATE TABLE IF NOT EXISTS holdfast.{_PREFIX}{day:%Y%m%d} PARTITION OF holdfast.history "
+        f"CREATE TABLE IF NOT EXISTS {_table(day)} PARTITION OF holdfast.history "
         f"FOR VALUES FROM ('{start}') TO ('{end}')"
     )
     return 1
+
+
+def _table(day: date) -> str:
+    return f"holdfast.{_PREFIX}{day:%Y%m%d}"
 
 
 def _bounds(day: date) -> tuple[str, str]:
@@ -58,7 +61,7 @@ def _bounds(day: date) -> tuple[str, str]:
 
 def drop(day: date) -> Procedure[int]:
     yield _IMPATIENT
-    table = f"holdfast.{_PREFIX}{day:%Y%m%d}"
+    table = _table(day)
     if not (yield Statement("SELECT 1 WHERE to_regclass($1::text) IS NOT NULL", (table,))):
         return 0  # another has dropped it
     number = yield from _size(table)
@@ -80,7 +83,8 @@ def sweep(table: str, keep: float) -> Procedure[int]:
     """At most one batch of old rows."""
     sql = f"""WITH gone AS (DELETE FROM {table} WHERE ctid = ANY(ARRAY(
             SELECT ctid FROM {table} WHERE finished_at <= (SELECT holdfast.now()) - make_interval(secs => $1::float8)
-            LIMIT {BATCH})) RETURNING 1)
+            LIMIT {BATCH})) RETURNING id, steps_of),
+        steps AS (DELETE FROM holdfast.step s USING gone g WHERE g.steps_of IS NOT NULL AND s.job_id = ANY(ARRAY[g.id]))
         SELECT count(*) FROM gone"""
     rows = yield Statement(sql, (float(keep),))
     number: int = rows[0][0]
@@ -91,25 +95,42 @@ def sweep(table: str, keep: float) -> Procedure[int]:
 class History(Subject):
     def __init__(self, home: Home) -> None:
         super().__init__(home)
-        self._steps_after = _FIRST_ID
+        # Where forgetting their steps goes on: by day, and among all that have some.
+        self._after: dict[date, str] = {}
+        self._strays_after = FIRST
 
-    async def prune(self, *, keep: float) -> int:
+    async def prune(self, *, keep: float) -> Pruned:
         today, before, days = await self._database.read(partial(look, keep))
         await self._prepare(today, days)
-        gone = 0
+        gone, more = 0, False
         for day in days:
             if datetime(day.year, day.month, day.day, tzinfo=UTC) + timedelta(days=1) <= before:
+                if more := not await self._forget_steps(day):
+                    break
                 gone += await self._when_quiet(day, partial(drop, day))
         gone += await self._sweep(keep)
-        await self._forget_steps()
-        return gone
+        return Pruned(gone, await self._forget_strays() or more)
 
-    async def _forget_steps(self) -> None:
-        """A part each time, from where the last one ended."""
-        last = await self._database.write(
-            partial(steps.forget, self._steps_after, limit=STEPS), repeatable=True
-        )
-        self._steps_after = last or _FIRST_ID
+    async def _forget_steps(self, day: date) -> bool:
+        """Of the jobs of a day. A part each time, from where the last one ended; whether it is done with."""
+        for _ in range(PAGES):
+            make = partial(forget_steps, _table(day), self._after.get(day, FIRST))
+            last = await self._database.atomic(make, repeatable=True)
+            if last is None:
+                self._after.pop(day, None)
+                return True
+            self._after[day] = last
+        return False
+
+    async def _forget_strays(self) -> bool:
+        """One page each time, and more while there are any. Whether there may be."""
+        for _ in range(PAGES):
+            make = partial(forget_stray_steps, self._strays_after)
+            last, missing = await self._database.write(make, repeatable=True)
+            self._strays_after = last or FIRST
+            if not missing or last is None:
+                return False
+        return True
 
     async def prepare(self) -> None:
         """Room for today and the days ahead."""

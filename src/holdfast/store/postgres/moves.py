@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import msgspec
 
 from holdfast.kernel.show import storable
+from holdfast.store.doubts import EXPIRED, noted, unsure
+from holdfast.store.postgres.doubts import HAS_STEPS, leave_to_person
 from holdfast.store.postgres.locks import Keys, lock_chain, take_chain
 from holdfast.store.postgres.promotion import pass_on
-from holdfast.store.postgres.rows import MOVED, MOVED_J
+from holdfast.store.postgres.rows import MOVED, MOVED_J, same_id
 from holdfast.store.statements import Procedure, Statement
 from holdfast.store.states import State
 
@@ -28,11 +30,12 @@ def cancel(job_id: str, reason: str) -> Procedure[State | None]:
         asked = "UPDATE holdfast.job SET reason = $2::text WHERE id = $1::uuid"
         yield Statement(asked, (job_id, storable(reason)))
         return State.RUNNING
-    yield from bury([job_id], reason)
+    effects = (yield from leave_to_person([job_id])) if rows[0][1] else {}
+    yield from bury([job_id], noted(reason, effects.get(job_id, [])))
     return State.CANCELLED
 
 
-_LOCK = "SELECT state FROM holdfast.job WHERE id = $1::uuid FOR UPDATE"
+_LOCK = f"SELECT j.state, {HAS_STEPS} FROM holdfast.job j WHERE j.id = $1::uuid FOR UPDATE"
 
 
 def _state_when_over(job_id: str) -> Procedure[State | None]:
@@ -54,10 +57,28 @@ def find_expired(limit: int, skip: int = 0) -> Procedure[list[Expired]]:
 
 def expire(found: Sequence[Expired]) -> Procedure[int]:
     lacking = yield from take_chain([item.keys for item in found])
-    sql = """SELECT id::text FROM holdfast.job WHERE id = ANY($1::uuid[]) AND state = 'queued'
-        AND expires_at <= holdfast.now() ORDER BY id FOR UPDATE SKIP LOCKED"""
+    sql = f"""SELECT j.id::text, {HAS_STEPS} FROM holdfast.job j WHERE j.id = ANY($1::uuid[]) AND j.state = 'queued'
+        AND j.expires_at <= holdfast.now() ORDER BY j.id FOR UPDATE SKIP LOCKED"""
     rows = yield Statement(sql, ([item.job_id for item in found if item.keys not in lacking],))
-    return (yield from bury([row[0] for row in rows], "expired"))
+    with_steps = [row[0] for row in rows if row[1]]
+    effects = (yield from leave_to_person(with_steps)) if with_steps else {}
+    doubtful = yield from _park(effects)
+    return doubtful + (yield from bury([row[0] for row in rows if row[0] not in effects], EXPIRED))
+
+
+def _park(effects: Mapping[str, Sequence[str]]) -> Procedure[int]:
+    """Jobs that expired while nobody knows of these effects. They keep their turns and unique keys."""
+    if not effects:
+        return 0
+    reasons = [unsure(EXPIRED, names) for names in effects.values()]
+    rows = yield Statement(_PARK, (list(effects), reasons))
+    yield from pass_on([Keys(None, row[0]) for row in rows])
+    return len(rows)
+
+
+_PARK = f"""
+UPDATE holdfast.job j SET state = 'unknown', held = NULL, slot = NULL, reason = g.reason
+FROM unnest($1::uuid[], $2::text[]) AS g(id, reason) WHERE {same_id("g")} RETURNING j.concurrency_key"""
 
 
 def bury(job_ids: Sequence[str], reason: str) -> Procedure[int]:

@@ -14,14 +14,15 @@ from holdfast.store.states import Held, State
 # In the order of Claim's fields, and what its place among others is decided by.
 CLAIM = """j.id::text, j.token, date_part('epoch', j.lease_until), j.task, j.queue, j.args, j.attempt,
     j.interruptions, j.alone, date_part('epoch', j.enqueued_at), j.generation, date_part('epoch', j.deadline),
-    j.ordering_key, j.concurrency_key, j.tenant, j.guard, j.correlation_id, j.causation_id, j.trace, j.unique_key"""
+    j.ordering_key, j.concurrency_key, j.tenant, j.guard, j.correlation_id, j.causation_id, j.trace, j.unique_key,
+    coalesce(j.steps_of = j.generation, false)"""
 # In the order of Waiting's fields.
 WAITING = """w.id::text, w.queue, coalesce(w.run_at <= holdfast.now(), true), w.ordering_key, w.has_turn,
     w.concurrency_key, w.concurrency_limit, w.slot, w.tenant"""
 # Moved to the history as they are.
 _MOVED = (
     "id, token, enqueued_at, started_at, attempt, interruptions, generation, priority, task, queue, args, worker, "
-    "errors, unique_key, ordering_key, concurrency_key, tenant, guard, correlation_id, causation_id, trace"
+    "errors, unique_key, ordering_key, concurrency_key, tenant, guard, correlation_id, causation_id, trace, steps_of"
 )
 MOVED = _MOVED
 MOVED_J = ", ".join(f"j.{name.strip()}" for name in _MOVED.split(","))
@@ -65,9 +66,9 @@ def to_claims(rows: Sequence[Sequence[Any]], queues: Iterable[str]) -> list[Clai
     places = {queue: place for place, queue in enumerate(queues)}
 
     def place(row: Sequence[Any]) -> tuple[int, int, int]:
-        return places[row[4]], -row[20], row[21]
+        return places[row[4]], -row[21], row[22]
 
-    return [Claim(*row[:20]) for row in sorted(rows, key=place)]
+    return [Claim(*row[:21]) for row in sorted(rows, key=place)]
 
 
 def to_waiting(row: Sequence[Any]) -> Waiting:

@@ -8,16 +8,19 @@ from typing import Any
 
 import msgspec
 
+from holdfast.kernel.loops import PerLoop
 from holdfast.store import verdicts
 from holdfast.store.batching import Batcher
 from holdfast.store.bell import EVERYONE
 from holdfast.store.edge import checked
 from holdfast.store.postgres.audit import audited
-from holdfast.store.postgres.rows import held_by, same_id
+from holdfast.store.postgres.connection import IMPATIENT
+from holdfast.store.postgres.failures import Blocked
+from holdfast.store.postgres.rows import SOON, held_by, same_id
 from holdfast.store.postgres.subject import Home, Subject
 from holdfast.store.records import Claim
 from holdfast.store.statements import Procedure, Statement
-from holdfast.store.steps import Kind, Progress, Resolved, Step, StepRecord
+from holdfast.store.steps import UNDECIDED_SHOWN, Kind, Progress, Resolved, Step, StepRecord, Undecided
 
 
 class Write(msgspec.Struct, frozen=True):
@@ -25,9 +28,10 @@ class Write(msgspec.Struct, frozen=True):
     step: Step
 
 
-def write(writes: Sequence[Write]) -> Procedure[list[bool]]:
+def write(writes: Sequence[Write], *, impatient: bool = False) -> Procedure[list[bool]]:
+    """`impatient`: who would wait for another's lock is blocked instead, after a moment."""
     ordered = sorted(writes, key=_by_id)
-    rows = yield Statement(_WRITE, _columns(ordered))
+    rows = yield Statement(_WRITE[impatient], _columns(ordered))
     kept = {(row[0], row[1]) for row in rows}
     return [(each.claim.job_id, each.step.name) in kept for each in writes]
 
@@ -40,7 +44,6 @@ def _columns(writes: Sequence[Write]) -> tuple[list[Any], ...]:
     return (
         [each.claim.job_id for each in writes],
         [each.claim.token for each in writes],
-        [each.claim.generation for each in writes],
         [each.step.name for each in writes],
         [each.step.number for each in writes],
         [each.step.kind.value for each in writes],
@@ -51,22 +54,30 @@ def _columns(writes: Sequence[Write]) -> tuple[list[Any], ...]:
     )
 
 
-# The job's row is locked until the commit: whoever takes the claim away waits, and then sees what was written. What is
-# done stays as it is; the same run may say it again, after a lost answer.
-_WRITE = f"""
+# The job's row is locked until the commit: whoever takes the claim away, or ends the job, waits and then sees what was
+# written. What is done stays as it is; the same run may say it again, after a lost answer.
+_WRITE = {
+    impatient: f"""
 WITH held AS MATERIALIZED (
-    SELECT g.*, holdfast.now() AS now
-    FROM unnest($1::uuid[], $2::bigint[], $3::int[], $4::text[], $5::int[], $6::text[], $7::text[], $8::text[],
-        $9::text[], $10::text[])
-        AS g(id, token, generation, name, number, kind, progress, branch, fingerprint, result), holdfast.job j
-    WHERE {held_by("g")} ORDER BY g.id FOR SHARE OF j)
+    SELECT g.*, holdfast.now() AS now, j.generation, j.steps_of
+    FROM unnest($1::uuid[], $2::bigint[], $3::text[], $4::int[], $5::text[], $6::text[], $7::text[], $8::text[],
+        $9::text[])
+        AS g(id, token, name, number, kind, progress, branch, fingerprint, result), holdfast.job j
+    WHERE {held_by("g")} AND {SOON if impatient else "true"} ORDER BY g.id FOR UPDATE OF j),
+marked AS (
+    UPDATE holdfast.job j SET steps_of = j.generation
+    FROM (SELECT DISTINCT id FROM held h WHERE h.steps_of IS DISTINCT FROM h.generation) h WHERE {same_id("h")})
 INSERT INTO holdfast.step AS s (job_id, generation, name, number, token, first_at, at, kind, progress, branch,
     fingerprint, result)
 SELECT id, generation, name, number, token, now, now, kind, progress, branch, fingerprint, result FROM held
 ON CONFLICT (job_id, generation, name) DO UPDATE SET token = excluded.token, at = excluded.at, kind = excluded.kind,
-    progress = excluded.progress, fingerprint = excluded.fingerprint, result = excluded.result
-WHERE s.progress <> 'done' OR s.token = excluded.token
+    progress = excluded.progress, fingerprint = excluded.fingerprint,
+    result = CASE excluded.progress WHEN 'aside' THEN s.result ELSE excluded.result END
+WHERE s.progress NOT IN ('done', 'resolved', 'aside') OR s.token = excluded.token OR excluded.progress = 'aside'
+    OR (s.progress = 'resolved' AND excluded.progress = 'unknown')
 RETURNING s.job_id::text, s.name"""
+    for impatient in (False, True)
+}
 
 
 def load(job_id: str, generation: int) -> Procedure[list[StepRecord]]:
@@ -86,27 +97,39 @@ def _record(row: Sequence[Any]) -> StepRecord:
     )  # fmt: skip
 
 
+def undecided(job_ids: Sequence[str]) -> Procedure[list[Undecided]]:
+    return [Undecided(*row) for row in (yield Statement(_UNDECIDED, (list(job_ids),)))]
+
+
+_UNDECIDED = f"""
+SELECT s.job_id::text, s.name, date_part('epoch', s.first_at), date_part('epoch', s.at)
+FROM unnest($1::uuid[]) WITH ORDINALITY AS g(id, place), holdfast.job j CROSS JOIN LATERAL (
+    SELECT * FROM holdfast.step s WHERE s.job_id = j.id AND s.generation = j.generation AND s.progress = 'unknown'
+    ORDER BY s.number, s.name LIMIT {UNDECIDED_SHOWN}) s
+WHERE {same_id("g")} ORDER BY g.place, s.number, s.name"""
+
+
 def resolve(
     job_id: str, *, actor: str, done: bool, effect: str | None, result: str | None
 ) -> Procedure[Resolved]:
     rows = yield Statement(_LOCK, (job_id,))
     if not rows:
         return Resolved(job_id, "not_unknown")
-    generation = rows[0][0]
+    generation, args = rows[0]
     rows = yield Statement(_OPEN, (job_id, generation))
     verdict = verdicts.resolve(job_id, [row[0] for row in rows], effect, done=done)
     if isinstance(verdict, Resolved):
         return verdict
     if verdict.effect is not None:
-        progress = Progress.DONE if done else Progress.FAILED
+        progress = Progress.RESOLVED if done else Progress.FAILED
         yield Statement(_DECIDE, (job_id, generation, verdict.effect, progress.value, result))
     if not verdict.left:
         yield Statement(_QUEUE, (job_id,))
-    yield audited([verdict.entry(actor, result)])
+    yield audited([verdict.entry(actor, result, args)])
     return verdict.resolved
 
 
-_LOCK = "SELECT generation FROM holdfast.job WHERE id = $1::uuid AND state = 'unknown' FOR UPDATE"
+_LOCK = "SELECT generation, args FROM holdfast.job WHERE id = $1::uuid AND state = 'unknown' FOR UPDATE"
 _OPEN = """SELECT name FROM holdfast.step
     WHERE job_id = $1::uuid AND generation = $2::int AND progress = 'unknown' ORDER BY number, name"""
 _DECIDE = """UPDATE holdfast.step SET progress = $4::text, result = $5::text, at = holdfast.now()
@@ -119,38 +142,34 @@ UPDATE holdfast.job SET state = 'queued', rank = nextval('holdfast.rank'), attem
 WHERE id = $1::uuid"""
 
 
-def forget(after: str, *, limit: int) -> Procedure[str | None]:
-    """Steps of jobs that are forgotten, among the next jobs that have some. Returns the last of those; None: the end."""
-    rows = yield Statement(_FORGET, (after, limit))
-    number, last = rows[0]
-    return None if number < limit else last
-
-
-_FORGET = f"""
-WITH page AS MATERIALIZED (
-    SELECT DISTINCT s.job_id AS id FROM holdfast.step s WHERE s.job_id > $1::uuid ORDER BY s.job_id LIMIT $2),
-orphaned AS MATERIALIZED (
-    SELECT p.id FROM page p WHERE NOT EXISTS (SELECT FROM holdfast.job j WHERE {same_id("p")})
-        AND NOT EXISTS (SELECT FROM holdfast.history h WHERE {same_id("p", "h")})),
-gone AS (DELETE FROM holdfast.step s USING orphaned o WHERE s.job_id = ANY(ARRAY[o.id]))
-SELECT (SELECT count(*) FROM page), (SELECT id::text FROM page ORDER BY id DESC LIMIT 1)"""
-
-
 @checked
 class Steps(Subject):
     def __init__(self, home: Home) -> None:
         super().__init__(home)
-        self._batch: Batcher[Write, bool] = Batcher(self._write, limit=500, name="steps")
+        self._batch: PerLoop[Batcher[Write, bool]] = PerLoop(
+            lambda: Batcher(self._write, limit=500, name="steps")
+        )
 
     async def write(self, claim: Claim, step: Step) -> bool:
-        [kept] = await self._batch.add([Write(claim, step)])
+        """With those of others, unless another's open transaction has the row of its job: that is waited for alone."""
+        one = [Write(claim, step)]
+        try:
+            [kept] = await self._batch.get().add(one)
+        except Blocked:
+            [kept] = await self._database.patience.wait(partial(self._write_alone, one))
         return kept
 
     async def _write(self, writes: Sequence[Write]) -> list[bool]:
-        return await self._database.write(partial(write, writes), repeatable=True)
+        return await self._database.write(partial(write, writes, impatient=True), repeatable=True)
+
+    async def _write_alone(self, writes: Sequence[Write]) -> list[bool]:
+        return await self._database.atomic(partial(write, writes), repeatable=True, begin=IMPATIENT)
 
     async def load(self, job_id: str, generation: int) -> list[StepRecord]:
         return await self._database.read(partial(load, job_id, generation))
+
+    async def undecided(self, job_ids: Sequence[str]) -> list[Undecided]:
+        return await self._database.read(partial(undecided, job_ids))
 
     async def resolve(
         self, job_id: str, *, actor: str, done: bool, effect: str | None = None, result: str | None = None

@@ -128,7 +128,8 @@ class Claims(Subject):
     async def finish(self, finishes: Sequence[Finish], *, tx: object | None = None) -> list[bool]:
         call = partial(finish, finishes=finishes)
         if tx is not None:
-            return all_held(finishes, await self._file.write(call, tx=tx))
+            beside = partial(finish, finishes=finishes, beside=True)
+            return all_held(finishes, await self._file.write(beside, tx=tx))
         try:
             return await self._file.write(call)
         except CommitUnknown as lost:

@@ -151,11 +151,14 @@ def _backlog(db: Db) -> Backlog:
     oldest = """SELECT q.queue, ? - min(max(j.enqueued_at, coalesce(q.run_at, 0)))
         FROM holdfast_queued AS q JOIN holdfast_job AS j USING (seq)
         WHERE q.held IS NULL AND q.queue NOT IN (SELECT name FROM holdfast_queue) GROUP BY 1 ORDER BY 2 DESC LIMIT 1"""
-    row = db.row(oldest, db.now)
+    undecided = """SELECT count(*), ? - min(j.enqueued_at) FROM holdfast_parked AS p JOIN holdfast_job AS j USING (seq)
+        WHERE p.state = 'unknown' HAVING count(*) > 0"""
+    row, waiting = db.row(oldest, db.now), db.row(undecided, db.now)
     return Backlog(
         running=db.value("SELECT count(*) FROM holdfast_running"),
         stuck=db.value("SELECT count(*) FROM holdfast_running WHERE lease_until < ?", db.now - STUCK_AFTER),
         paused=[(queue, number) for queue, number in db.rows(paused)],
         unknown=[(task, number) for task, number in db.rows(unknown)],
+        undecided=None if waiting is None else (waiting[0], waiting[1]),
         oldest=None if row is None else (row[0], row[1]),
     )

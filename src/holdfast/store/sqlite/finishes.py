@@ -7,19 +7,21 @@ from collections.abc import Sequence
 import msgspec
 
 from holdfast.kernel.outcomes import Cancel, Dead, Done, Outcome, Retry, Snooze, Unknown
+from holdfast.store.doubts import ENDED, refusal, unsure
 from holdfast.store.once import Pair, pair_of
 from holdfast.store.records import ERRORS_KEPT, AttemptError, Claim, Finish
 from holdfast.store.sqlite.connection import Db, numbers
+from holdfast.store.sqlite.doubts import IS_SURE, leave_to_person, open_effects, reason_with_doubts
 from holdfast.store.sqlite.moves import Freed, let_go, pass_on
 from holdfast.store.states import Held, State
 
 # Those that are still held, all at once; their number is the answer. The id is asked for too: the first row and token of
 # another file are the same as here.
-_SUCCEED = """
+_SUCCEED = f"""
     INSERT INTO holdfast_over (seq, state, token, attempt, worker, started_at, finished_at, result)
     SELECT r.seq, 'succeeded', r.token, r.attempt, r.worker, r.started_at, ?2, g.value ->> 3
     FROM json_each(?1) AS g CROSS JOIN holdfast_running AS r ON r.seq = g.value ->> 0 AND r.token = g.value ->> 1
-    CROSS JOIN holdfast_job AS j ON j.seq = r.seq AND j.id = g.value ->> 2
+    CROSS JOIN holdfast_job AS j ON j.seq = r.seq AND j.id = g.value ->> 2 WHERE {IS_SURE}
     RETURNING seq, token"""
 _HELD = """
     SELECT r.stop FROM holdfast_running AS r CROSS JOIN holdfast_job AS j USING (seq)
@@ -27,7 +29,10 @@ _HELD = """
 _STOP = "DELETE FROM holdfast_running WHERE seq IN (SELECT value FROM json_each(?))"
 
 
-def finish(db: Db, finishes: Sequence[Finish]) -> list[bool]:
+def finish(db: Db, finishes: Sequence[Finish], *, beside: bool = False) -> list[bool]:
+    """`beside`: with rows of the caller, which must not commit with another end than that."""
+    if beside:
+        _refuse_doubts(db, finishes)
     first: dict[Pair, Finish] = {}  # of two outcomes for one claim, the first counts
     for item in finishes:
         first.setdefault(pair_of(item.claim), item)
@@ -42,7 +47,7 @@ def finish(db: Db, finishes: Sequence[Finish]) -> list[bool]:
 
 def _accept(db: Db, item: Finish, succeeded: set[Pair]) -> bool:
     if isinstance(item.outcome, Done):
-        return pair_of(item.claim) in succeeded
+        return pair_of(item.claim) in succeeded or _leave_in_doubt(db, item.claim)
     return _end(db, item.claim, item.outcome)
 
 
@@ -62,6 +67,24 @@ def _succeed(db: Db, done: Sequence[Finish]) -> set[Pair]:
     return {pair_of(claim) for claim in claims}
 
 
+def _leave_in_doubt(db: Db, claim: Claim) -> bool:
+    """One that did not succeed: its claim is lost, or an effect of it is open. Then it may not be over."""
+    if not _is_held(db, claim) or not (effects := leave_to_person(db, claim.row)):
+        return False
+    return park(db, claim, State.UNKNOWN, unsure(ENDED, effects))
+
+
+def _refuse_doubts(db: Db, finishes: Sequence[Finish]) -> None:
+    for item in finishes:
+        ends = isinstance(item.outcome, Done | Dead) and _is_held(db, item.claim)
+        if ends and (effects := open_effects(db, item.claim.row)):
+            raise refusal(item.claim.job_id, effects)
+
+
+def _is_held(db: Db, claim: Claim) -> bool:
+    return db.row(_HELD, claim.row, claim.token, claim.job_id) is not None
+
+
 def _is_of_its_row(db: Db, claim: Claim) -> bool:
     return bool(db.value("SELECT id FROM holdfast_job WHERE seq = ?", claim.row) == claim.job_id)
 
@@ -71,7 +94,7 @@ def _end(db: Db, claim: Claim, outcome: Outcome) -> bool:
         case Cancel(reason=reason):
             return cancel(db, claim, reason)
         case Dead(error=error):
-            return park(db, claim, State.DEAD, error)
+            return die(db, claim, error) is not None
         case Unknown(reason=reason):
             return park(db, claim, State.UNKNOWN, reason)
         case Snooze(after=after):
@@ -86,11 +109,22 @@ def cancel(db: Db, claim: Claim, reason: str) -> bool:
     sql = """INSERT INTO holdfast_over (seq, state, token, attempt, worker, started_at, finished_at, reason)
         SELECT seq, 'cancelled', token, attempt, worker, started_at, ?, ? FROM holdfast_running
         WHERE seq = ? AND token = ?"""
-    if not _is_of_its_row(db, claim) or not db.run(sql, db.now, reason, claim.row, claim.token):
+    if not _is_held(db, claim):
         return False
+    db.run(sql, db.now, reason_with_doubts(db, claim.row, reason), claim.row, claim.token)
     db.run("DELETE FROM holdfast_running WHERE seq = ?", claim.row)
     let_go(db, claim.row)
     return True
+
+
+def die(db: Db, claim: Claim, why: str) -> State | None:
+    """Dead; unknown, if nobody knows of an effect of it whether it was done. None: the claim was lost."""
+    if not _is_held(db, claim):
+        return None
+    effects = leave_to_person(db, claim.row)
+    state = State.UNKNOWN if effects else State.DEAD
+    park(db, claim, state, unsure(why, effects) if effects else why)
+    return state
 
 
 def park(db: Db, claim: Claim, state: State, reason: str) -> bool:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from functools import partial
 
 from holdfast.store.edge import checked
+from holdfast.store.records import Pruned
 from holdfast.store.sqlite.connection import Db, numbers
 from holdfast.store.sqlite.subject import Subject
 
@@ -25,10 +26,10 @@ def forget(db: Db, *, jobs: list[int]) -> int:
 
 @checked
 class History(Subject):
-    async def prune(self, *, keep: float) -> int:
+    async def prune(self, *, keep: float) -> Pruned:
         """Found by the reader and deleted by the writer: looking through millions of rows keeps no lock."""
         total, last = 0, 0
         while jobs := await self._file.read(partial(old, keep=keep, after=last)):
             total += await self._file.write(partial(forget, jobs=jobs), repeatable=True)
             last = jobs[-1]
-        return total
+        return Pruned(total)

@@ -14,7 +14,7 @@ from holdfast.store.ladder import Waiting
 from holdfast.store.records import Claim
 from holdfast.store.sqlite import finishes, moves, settling
 from holdfast.store.sqlite.connection import Db
-from holdfast.store.sqlite.moves import WINDOW, Freed, end_queued, fill_window, look, pass_on
+from holdfast.store.sqlite.moves import WINDOW, Freed, expire_queued, fill_window, look, pass_on
 from holdfast.store.sqlite.rows import WAITING
 from holdfast.store.sqlite.subject import File, Subject
 from holdfast.store.states import Held
@@ -93,7 +93,7 @@ def expire(db: Db, *, limit: int) -> int:
     sql = """SELECT seq FROM holdfast_queued WHERE expires_at IS NOT NULL AND expires_at <= ?
         ORDER BY expires_at LIMIT ?"""
     expired = [seq for (seq,) in db.rows(sql, db.now, limit)]
-    pass_on(db, [end_queued(db, seq, "expired") for seq in expired])
+    pass_on(db, [expire_queued(db, seq) for seq in expired])
     return len(expired)
 
 

@@ -6,8 +6,10 @@ from collections.abc import Iterable, Sequence
 
 import msgspec
 
+from holdfast.store.doubts import EXPIRED, unsure
 from holdfast.store.ladder import Facts, Rung, Waiting, climb
 from holdfast.store.sqlite.connection import Db
+from holdfast.store.sqlite.doubts import leave_to_person, reason_with_doubts
 from holdfast.store.sqlite.rows import WAITING, to_waiting
 
 WINDOW = 100  # ready jobs of one tenant in one queue, when the caller does not say
@@ -22,6 +24,10 @@ class Freed(msgspec.Struct, frozen=True):
 
 def end_queued(db: Db, seq: int, reason: str) -> Freed:
     """Cancel a job that is queued, ready or held."""
+    return _end_queued(db, seq, reason_with_doubts(db, seq, reason))
+
+
+def _end_queued(db: Db, seq: int, reason: str) -> Freed:
     sql = """INSERT INTO holdfast_over (seq, state, token, attempt, finished_at, reason)
         SELECT seq, 'cancelled', token, attempt, ?, ? FROM holdfast_queued WHERE seq = ?"""
     db.run(sql, db.now, reason, seq)
@@ -29,11 +35,25 @@ def end_queued(db: Db, seq: int, reason: str) -> Freed:
     return let_go(db, seq)
 
 
+def expire_queued(db: Db, seq: int) -> Freed:
+    """Cancel a job that has waited for too long; unknown, if nobody knows of an effect of it whether it was done."""
+    effects = leave_to_person(db, seq)
+    if not effects:
+        return _end_queued(db, seq, EXPIRED)
+    sql = """INSERT INTO holdfast_parked (seq, state, token, attempt, reason)
+        SELECT seq, 'unknown', token, attempt, ? FROM holdfast_queued WHERE seq = ?"""
+    db.run(sql, unsure(EXPIRED, effects), seq)
+    db.run("DELETE FROM holdfast_queued WHERE seq = ?", seq)
+    concurrency = db.value("SELECT concurrency_key FROM holdfast_job WHERE seq = ?", seq)
+    db.run("DELETE FROM holdfast_slot WHERE key = ? AND seq = ?", concurrency, seq)
+    return Freed(None, concurrency)  # it keeps its turn and its unique key
+
+
 def end_parked(db: Db, seq: int, reason: str) -> Freed:
     """Cancel a job that is dead or unknown."""
     sql = """INSERT INTO holdfast_over (seq, state, token, attempt, worker, started_at, finished_at, reason)
         SELECT seq, 'cancelled', token, attempt, worker, started_at, ?, ? FROM holdfast_parked WHERE seq = ?"""
-    db.run(sql, db.now, reason, seq)
+    db.run(sql, db.now, reason_with_doubts(db, seq, reason), seq)
     db.run("DELETE FROM holdfast_parked WHERE seq = ?", seq)
     return let_go(db, seq)
 

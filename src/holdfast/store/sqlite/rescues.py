@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from holdfast.store.records import STRIKES_LIMIT, Claim, Rescue
 from holdfast.store.sqlite.connection import Db
-from holdfast.store.sqlite.finishes import park, put_back
+from holdfast.store.sqlite.finishes import die, put_back
 from holdfast.store.sqlite.moves import Freed, pass_on
 from holdfast.store.sqlite.rows import CLAIM, Row, to_claim
 from holdfast.store.states import State
@@ -43,8 +43,7 @@ def _interrupt_one(db: Db, lost: Claim, worker: str, strikes: int) -> Rescue:
     sql = "UPDATE holdfast_job SET interruptions = interruptions + 1, strikes = ? WHERE seq = ?"
     db.run(sql, strikes, lost.row)
     if strikes >= STRIKES_LIMIT:
-        park(db, lost, State.DEAD, f"its worker died under it {strikes} times while it ran alone")
-        state = State.DEAD
+        state = die(db, lost, f"its worker died under it {strikes} times while it ran alone") or State.DEAD
     else:
         put_back(db, lost)
         queued = db.value("SELECT 1 FROM holdfast_queued WHERE seq = ?", lost.row)

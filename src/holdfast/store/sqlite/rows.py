@@ -16,7 +16,7 @@ Row: TypeAlias = tuple[Any, ...]
 CLAIM = (
     "j.task, j.queue, j.args, {attempt}, j.interruptions, {alone}, j.enqueued_at, j.generation, j.deadline, "
     "j.ordering_key, j.concurrency_key, j.tenant, j.guard, j.correlation_id, j.causation_id, j.trace, "
-    "j.unique_key, j.seq"
+    "j.unique_key, coalesce(j.steps_of = j.generation, 0), j.seq"
 )
 # The fields of a Waiting; `:now` is the database's clock.
 WAITING = (
@@ -48,7 +48,7 @@ _errors = msgspec.json.Decoder(tuple[AttemptError, ...])
 
 
 def to_claim(row: Row, token: int, lease_until: float) -> Claim:
-    return Claim(row[0], token, lease_until, *row[1:6], bool(row[6]), *row[7:])  # type: ignore[call-arg]
+    return Claim(row[0], token, lease_until, *row[1:6], bool(row[6]), *row[7:-2], bool(row[-2]), row[-1])  # type: ignore[call-arg]
 
 
 def to_waiting(row: Row) -> Waiting:

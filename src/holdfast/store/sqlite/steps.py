@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import partial
 
 from holdfast.store import verdicts
@@ -12,7 +13,7 @@ from holdfast.store.sqlite import audit
 from holdfast.store.sqlite.connection import Db
 from holdfast.store.sqlite.rows import Row
 from holdfast.store.sqlite.subject import Subject
-from holdfast.store.steps import Kind, Progress, Resolved, Step, StepRecord
+from holdfast.store.steps import UNDECIDED_SHOWN, Kind, Progress, Resolved, Step, StepRecord, Undecided
 
 # What is done stays as it is; the same run may say it again, after a lost answer.
 _WRITE = """
@@ -22,14 +23,17 @@ _WRITE = """
     FROM holdfast_running AS r CROSS JOIN holdfast_job AS j USING (seq)
     WHERE r.seq = ?1 AND r.token = ?2 AND j.id = ?3
     ON CONFLICT (seq, generation, name) DO UPDATE SET token = excluded.token, at = excluded.at, kind = excluded.kind,
-        progress = excluded.progress, fingerprint = excluded.fingerprint, result = excluded.result
-    WHERE progress <> 'done' OR token = excluded.token"""
+        progress = excluded.progress, fingerprint = excluded.fingerprint,
+        result = iif(excluded.progress = 'aside', result, excluded.result)
+    WHERE progress NOT IN ('done', 'resolved', 'aside') OR token = excluded.token OR excluded.progress = 'aside'
+        OR (progress = 'resolved' AND excluded.progress = 'unknown')"""
+_HAS_STEPS = "UPDATE holdfast_job SET steps_of = generation WHERE seq = ? AND steps_of IS NOT generation"
 _LOAD = """
     SELECT s.name, s.number, s.kind, s.progress, s.branch, s.fingerprint, s.result, s.token, s.first_at, s.at
     FROM holdfast_job AS j CROSS JOIN holdfast_step AS s USING (seq)
     WHERE j.id = ? AND s.generation = ? ORDER BY s.number, s.name"""
 _UNKNOWN = """
-    SELECT j.seq, j.generation FROM holdfast_job AS j JOIN holdfast_parked AS p USING (seq)
+    SELECT j.seq, j.generation, j.args FROM holdfast_job AS j JOIN holdfast_parked AS p USING (seq)
     WHERE j.id = ? AND p.state = 'unknown'"""
 _OPEN = """
     SELECT name FROM holdfast_step WHERE seq = ? AND generation = ? AND progress = 'unknown' ORDER BY number, name"""
@@ -49,7 +53,10 @@ _QUEUE = """
 def write(db: Db, claim: Claim, step: Step) -> bool:
     held = (claim.row, claim.token, claim.job_id)
     how = (step.kind, step.progress, step.branch, step.fingerprint, step.result)
-    return bool(db.run(_WRITE, *held, step.name, step.number, db.now, *how))
+    if not db.run(_WRITE, *held, step.name, step.number, db.now, *how):
+        return False
+    db.run(_HAS_STEPS, claim.row)
+    return True
 
 
 def load(db: Db, job_id: str, generation: int) -> list[StepRecord]:
@@ -63,26 +70,36 @@ def _record(row: Row, now: float) -> StepRecord:
     )  # fmt: skip
 
 
+_UNDECIDED = f"""
+    SELECT j.id, s.name, s.first_at, s.at FROM holdfast_job AS j CROSS JOIN holdfast_step AS s USING (seq)
+    WHERE j.id = ? AND s.generation = j.generation AND s.progress = 'unknown'
+    ORDER BY s.number, s.name LIMIT {UNDECIDED_SHOWN}"""
+
+
+def undecided(db: Db, job_ids: Sequence[str]) -> list[Undecided]:
+    return [Undecided(*row) for job_id in job_ids for row in db.rows(_UNDECIDED, job_id)]
+
+
 def resolve(
     db: Db, job_id: str, *, actor: str, done: bool, effect: str | None, result: str | None
 ) -> Resolved:
     row = db.row(_UNKNOWN, job_id)
     if row is None:
         return Resolved(job_id, "not_unknown")
-    seq, generation = row
+    seq, generation, args = row
     verdict = verdicts.resolve(
         job_id, [name for (name,) in db.rows(_OPEN, seq, generation)], effect, done=done
     )
     if isinstance(verdict, Resolved):
         return verdict
     if verdict.effect is not None:
-        progress = Progress.DONE if done else Progress.FAILED
+        progress = Progress.RESOLVED if done else Progress.FAILED
         db.run(_DECIDE, progress, result, db.now, seq, generation, verdict.effect)
     if not verdict.left:
         db.run(_ANEW, seq)
         db.run(_QUEUE, db.draw("rank"), seq)
         db.run("DELETE FROM holdfast_parked WHERE seq = ?", seq)
-    audit.write(db, verdict.entry(actor, result))
+    audit.write(db, verdict.entry(actor, result, args))
     return verdict.resolved
 
 
@@ -93,6 +110,9 @@ class Steps(Subject):
 
     async def load(self, job_id: str, generation: int) -> list[StepRecord]:
         return await self._file.read(partial(load, job_id=job_id, generation=generation))
+
+    async def undecided(self, job_ids: Sequence[str]) -> list[Undecided]:
+        return await self._file.read(partial(undecided, job_ids=job_ids))
 
     async def resolve(
         self, job_id: str, *, actor: str, done: bool, effect: str | None = None, result: str | None = None

@@ -16,13 +16,14 @@ import sys
 # pytest shows the values in a failed `assert` only of modules that it knew of before they were imported.
 if (_pytest := sys.modules.get("pytest")) is not None:
     _subjects = "jobs enqueue cancels claims finishes fencing reports rescues suspects races holds ordering concurrency tenants"
-    _others = "dead steps diagnosis queues history leases schedules keys audit transactions wakeups names lost_answers schema kit jobs_machine coordination_machine"
+    _others = "dead steps doubts diagnosis queues history leases schedules keys audit transactions wakeups names lost_answers schema kit jobs_machine coordination_machine"
     _pytest.register_assert_rewrite(*(f"{__name__}.{name}" for name in f"{_subjects} {_others}".split()))
 
 from holdfast.testing.conformance.audit import AuditConformance
 from holdfast.testing.conformance.claims import ClaimsConformance
 from holdfast.testing.conformance.dead import DeadConformance
 from holdfast.testing.conformance.diagnosis import DiagnosisConformance
+from holdfast.testing.conformance.doubts import DoubtsConformance
 from holdfast.testing.conformance.harness import Conformance, SqliteHarness, StoreHarness
 from holdfast.testing.conformance.history import HistoryConformance
 from holdfast.testing.conformance.holds import HoldsConformance
@@ -44,6 +45,7 @@ __all__ = [
     "Conformance",
     "DeadConformance",
     "DiagnosisConformance",
+    "DoubtsConformance",
     "HistoryConformance",
     "HoldsConformance",
     "JobsConformance",
@@ -72,6 +74,7 @@ class StoreConformance(
     DeadConformance,
     StepsConformance,
     UnknownConformance,
+    DoubtsConformance,
     WakeupsConformance,
     QueuesConformance,
     HistoryConformance,

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
+from holdfast.kernel.outcomes import Unknown
 from holdfast.store.findings import READY_TOO_LONG, STUCK_AFTER, Finding, Level
 from holdfast.store.ports import Store
 from holdfast.store.states import Held
 from holdfast.testing.conformance.harness import Conformance
-from holdfast.testing.conformance.kit import LEASE, put, put_many, take, take_one
+from holdfast.testing.conformance.kit import LEASE, end, put, put_many, take, take_one
 
 
 class DiagnosisConformance(Conformance):
     async def test_an_empty_store_has_no_trouble_with_its_jobs(self, store: Store) -> None:
-        for check in ("tables", "leases", "paused", "unknown tasks", "waiting"):
+        for check in ("tables", "leases", "paused", "unknown tasks", "unknown jobs", "waiting"):
             assert (await _the(store, check)).level is Level.OK, check
 
     async def test_it_needs_no_open_store(self, store: Store) -> None:
@@ -44,6 +45,18 @@ class DiagnosisConformance(Conformance):
         found = await _the(store, "unknown tasks")
         assert found.level is Level.WARN
         assert "old.task (2)" in found.found
+
+    async def test_jobs_that_wait_for_a_person_are_counted(self, store: Store) -> None:
+        await put_many(store, 3)
+        for claim in await take(store, 2):
+            await end(store, claim, Unknown("who knows"))
+        await self.advance(store, 100)
+        await put(store, queue="other")
+        await end(store, await take_one(store, "other"), Unknown("who knows"))
+        found = await _the(store, "unknown jobs")
+        assert found.level is Level.WARN
+        assert ": 3; the oldest was enqueued 100 s ago" in found.found
+        assert "holdfast unknown list" in (found.todo or "")
 
     async def test_a_ready_job_that_nobody_takes_is_worth_a_warning(self, store: Store) -> None:
         await put(store, queue="slow")

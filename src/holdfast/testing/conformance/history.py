@@ -12,7 +12,7 @@ DAY = 86_400.0
 
 class HistoryConformance(Conformance):
     async def test_nothing_to_prune_is_zero(self, store: Store) -> None:
-        assert await store.history.prune(keep=0) == 0
+        assert (await store.history.prune(keep=0)).jobs == 0
 
     async def test_what_was_over_longer_ago_is_forgotten(self, store: Store) -> None:
         """Three days apart, because a store may forget by whole days."""
@@ -23,18 +23,18 @@ class HistoryConformance(Conformance):
         await self.advance(store, 3 * DAY)
         young = await put(store)
         await end(store, await take_one(store))
-        assert await store.history.prune(keep=4 * DAY) == 0
-        assert await store.history.prune(keep=DAY) == 2
+        assert (await store.history.prune(keep=4 * DAY)).jobs == 0
+        assert (await store.history.prune(keep=DAY)).jobs == 2
         assert await store.jobs.get(old) is None
         assert await store.jobs.get(cancelled) is None
         await the(store, young)
-        assert await store.history.prune(keep=DAY) == 0
+        assert (await store.history.prune(keep=DAY)).jobs == 0
 
     async def test_what_was_over_less_long_ago_is_kept(self, store: Store) -> None:
         job_id = await put(store)
         await end(store, await take_one(store))
         await self.advance(store, DAY - 1)
-        assert await store.history.prune(keep=DAY) == 0
+        assert (await store.history.prune(keep=DAY)).jobs == 0
         await the(store, job_id)
 
     async def test_live_jobs_are_never_pruned(self, store: Store) -> None:
@@ -46,7 +46,7 @@ class HistoryConformance(Conformance):
         await take_one(store)
         kept += [await put(store), await put(store, delay=60)]
         await self.advance(store, 1000 * DAY)
-        assert await store.history.prune(keep=0) == 0
+        assert (await store.history.prune(keep=0)).jobs == 0
         assert await total(store) == len(kept)
 
     async def test_jobs_end_also_on_days_that_nobody_prepared(self, store: Store) -> None:
@@ -57,6 +57,6 @@ class HistoryConformance(Conformance):
             await self.advance(store, 400 * DAY)
         for job_id in made:
             await the(store, job_id)
-        assert await store.history.prune(keep=500 * DAY) == 2
+        assert (await store.history.prune(keep=500 * DAY)).jobs == 2
         await store.history.prune(keep=500 * DAY)
         await the(store, made[2])

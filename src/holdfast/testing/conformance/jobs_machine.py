@@ -11,17 +11,19 @@ import msgspec
 from hypothesis import strategies as st
 from hypothesis.stateful import invariant, precondition, rule
 
-from holdfast.kernel.errors import LeaseLost, TooManyWaiting
+from holdfast.kernel.errors import LeaseLost, StepLeft, TooManyWaiting
 from holdfast.kernel.ids import new_id
-from holdfast.kernel.outcomes import Outcome
+from holdfast.kernel.outcomes import Dead, Done, Outcome
 from holdfast.store.records import Claim, Enqueued, Finish, JobRecord, NewJob, Rescue
 from holdfast.store.states import OVER, Held, State
+from holdfast.store.steps import Step
 from holdfast.testing.conformance.jobs_strategies import (
     LIMITS,
     QUEUES,
     options,
     outcomes,
     picks,
+    steps,
     wants,
     workers,
 )
@@ -34,7 +36,7 @@ LEASE = 30.0
 
 
 class JobsMachine(StoreMachine):
-    """Drives `jobs`, `claims`, `holds`, `dead` and `queues`. Rules that often go together are one, so that more happens."""
+    """Drives `jobs`, `claims`, `holds`, `dead`, `steps` and `queues`. Rules that often go together are one, so that more happens."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -138,6 +140,8 @@ class JobsMachine(StoreMachine):
     @precondition(lambda self: self.claims)
     def finish_and_claim(self, places: list[int], ends: list[Outcome], wanted: dict[str, int]) -> None:
         mine, models = self._finishes(places, ends)
+        if any(self.model.rows[model.job_id].steps for model, _ in models):
+            return  # one with steps may be left to a call of its own, and the claim comes before that
         accepted, found = self.do(self.store.claims.finish_and_claim(mine, wanted, lease=LEASE, worker="w1"))
         same(accepted, self.model.finish(models))
         self._claimed(found, self.model.claim(wanted, lease=LEASE, worker="w1"))
@@ -146,18 +150,20 @@ class JobsMachine(StoreMachine):
     @precondition(lambda self: self.claims)
     def finish_in_a_transaction(self, place: int, outcome: Outcome) -> None:
         mine, models = self._finishes([place], [outcome])
-        held = self.model.holds(models[0][0]) is not None
+        row = self.model.holds(models[0][0])
+        is_refused = row is not None and isinstance(outcome, Done | Dead) and bool(row.open_effects())
 
-        async def transaction() -> bool:
+        async def transaction() -> type[Exception] | None:
             try:
                 async with self.store.transaction() as tx:
                     await self.store.claims.finish(mine, tx=tx)
-            except LeaseLost:
-                return False
-            return True
+            except (LeaseLost, StepLeft) as error:
+                return type(error)
+            return None
 
-        same(self.do(transaction()), held)
-        self.model.finish(models)
+        same(self.do(transaction()), LeaseLost if row is None else StepLeft if is_refused else None)
+        if not is_refused:
+            self.model.finish(models)
 
     @rule(places=picks)
     @precondition(lambda self: self.claims)
@@ -187,6 +193,24 @@ class JobsMachine(StoreMachine):
                 return await self.store.claims.rescue_worker(worker, tx=tx)
 
         same(_rescued(self.do(rescue())), _rescued(self.model.rescue_worker(worker)))
+
+    # Steps.
+
+    @rule(place=st.integers(0, 5), step=steps())
+    @precondition(lambda self: self.claims)
+    def write_step(self, place: int, step: Step) -> None:
+        ((mine, model),) = _pick(self.claims, [place])
+        same(self.do(self.store.steps.write(mine, step)), self.model.write(model, step))
+
+    @rule(place=st.integers(0, 9), done=st.booleans())
+    @precondition(lambda self: self.model.rows)
+    def resolve(self, place: int, *, done: bool) -> None:
+        unknown = [job_id for job_id, row in self.model.rows.items() if row.state is State.UNKNOWN]
+        (job_id,) = _pick(unknown or list(self.model.rows), [place])
+        same(
+            self.do(self.store.steps.resolve(job_id, actor="ada", done=done)),
+            self.model.resolve(job_id, done=done),
+        )
 
     # What a person decides about the dead.
 
@@ -262,6 +286,7 @@ class JobsMachine(StoreMachine):
     def the_store_is_as_the_model(self) -> None:
         records = self.do(self.store.jobs.find(limit=10_000))
         self._compare_records(records)
+        self._compare_steps()
         self._compare_counts()
         _check_limits(records)
 
@@ -271,6 +296,15 @@ class JobsMachine(StoreMachine):
         same(set(found), set(expected))
         for job_id, record in expected.items():
             same(found[job_id], record)
+
+    def _compare_steps(self) -> None:
+        for job_id, row in self.model.rows.items():
+            if row.steps:
+                found = self.do(self.store.steps.load(job_id, row.job.generation))
+                same(
+                    {each.name: (each.kind, each.progress) for each in found},
+                    {name: (step.kind, step.progress) for name, (step, _) in row.steps.items()},
+                )
 
     def _compare_counts(self) -> None:
         found = {(c.queue, c.state, c.held): c.number for c in self.do(self.store.jobs.count())}

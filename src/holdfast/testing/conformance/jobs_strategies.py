@@ -7,6 +7,7 @@ from typing import Any
 from hypothesis import strategies as st
 
 from holdfast.kernel.outcomes import Cancel, Dead, Done, Outcome, Retry, Snooze, Unknown
+from holdfast.store.steps import Kind, Progress, Step
 
 QUEUES = ("a", "b")
 LIMITS = {"c1": 1, "c2": 2}
@@ -44,6 +45,18 @@ def outcomes() -> st.SearchStrategy[Outcome]:
         st.just(Dead("broken")),
         st.just(Unknown("who knows")),
     )
+
+
+def steps() -> st.SearchStrategy[Step]:
+    names = st.sampled_from([("upload", 0), ("publish", 1), ("mail", 2)])
+    kinds = st.sampled_from([Kind.STEP, Kind.AT_MOST_ONCE, Kind.AT_MOST_ONCE, Kind.KEYED])
+    progress = st.sampled_from(
+        [Progress.BEGUN, Progress.BEGUN, Progress.SOUGHT, Progress.DONE, Progress.FAILED, Progress.UNKNOWN]
+    )
+    return st.builds(
+        lambda name, kind, progress: Step(name=name[0], number=name[1], kind=kind, progress=progress),
+        names, kinds, progress,
+    )  # fmt: skip
 
 
 picks = st.lists(st.integers(0, 5), min_size=1, max_size=4)

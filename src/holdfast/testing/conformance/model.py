@@ -12,6 +12,7 @@ from msgspec.structs import replace
 
 from holdfast.kernel.errors import TooManyWaiting
 from holdfast.kernel.outcomes import Cancel, Dead, Done, Outcome, Retry, Snooze, Unknown
+from holdfast.store.doubts import ENDED, EXPIRED, noted, unsure
 from holdfast.store.records import (
     ERRORS_KEPT,
     STRIKES_LIMIT,
@@ -24,7 +25,8 @@ from holdfast.store.records import (
     Rescue,
 )
 from holdfast.store.states import SETTLED, Held, State
-from holdfast.testing.conformance.model_row import Row
+from holdfast.store.steps import Progress, Resolved, Step
+from holdfast.testing.conformance.model_row import Row, Written
 from holdfast.testing.conformance.model_waiting import Waiting
 
 
@@ -157,9 +159,9 @@ class Jobs(Waiting):
         return row is not None and row.token == token and row.state is not State.RUNNING
 
     def rescue(self) -> list[Rescue]:
-        return self._interrupt(
-            self._where(lambda row: row.lease_until is not None and row.lease_until <= self.now)
-        )
+        """In the order in which their leases ended."""
+        ended = self._where(lambda row: row.lease_until is not None and row.lease_until <= self.now)
+        return self._interrupt(sorted(ended, key=lambda row: row.lease_until or 0.0))
 
     def rescue_worker(self, worker: str) -> list[Rescue]:
         return self._interrupt(self._where(lambda row: row.state is State.RUNNING and row.worker == worker))
@@ -178,11 +180,14 @@ class Jobs(Waiting):
     def _end(self, outcome: Outcome, row: Row) -> None:
         match outcome:
             case Done(result=result):
-                self._over(row, State.SUCCEEDED, None, result)
+                if effects := row.leave_to_person():
+                    self._park(row, State.UNKNOWN, unsure(ENDED, effects))
+                else:
+                    self._over(row, State.SUCCEEDED, None, result)
             case Cancel(reason=reason):
-                self._over(row, State.CANCELLED, reason)
+                self._cancel(row, reason)
             case Dead(error=error):
-                self._park(row, State.DEAD, error)
+                self._die(row, error)
             case Unknown(reason=reason):
                 self._park(row, State.UNKNOWN, reason)
             case Retry(after=after, error=error):
@@ -194,6 +199,13 @@ class Jobs(Waiting):
         row.state, row.reason, row.result, row.finished_at = state, reason, result, self.now
         row.held = row.lease_until = row.slot = None
         row.has_turn = False
+
+    def _cancel(self, row: Row, reason: str) -> None:
+        self._over(row, State.CANCELLED, noted(reason, row.leave_to_person()))
+
+    def _die(self, row: Row, why: str) -> None:
+        effects = row.leave_to_person()
+        self._park(row, *((State.UNKNOWN, unsure(why, effects)) if effects else (State.DEAD, why)))
 
     def _park(self, row: Row, state: State, reason: str) -> None:
         """Dead or unknown: it stays live. Unknown keeps its turn, because nobody knows whether it is over."""
@@ -215,7 +227,7 @@ class Jobs(Waiting):
         if error is not None:
             self._add_error(row, error)
         if row.reason is not None:
-            self._over(row, State.CANCELLED, row.reason)
+            self._cancel(row, row.reason)
             return
         row.state, row.slot = State.QUEUED, None
         row.lease_until = row.worker = row.started_at = None
@@ -236,9 +248,7 @@ class Jobs(Waiting):
             row.interruptions += 1
             row.strikes += row.alone
             if row.strikes >= STRIKES_LIMIT:
-                self._park(
-                    row, State.DEAD, f"its worker died under it {row.strikes} times while it ran alone"
-                )
+                self._die(row, f"its worker died under it {row.strikes} times while it ran alone")
             else:
                 self._back(row)
             rescued.append(Rescue(row.job.id, worker, row.state, row.interruptions, row.job.task))
@@ -254,7 +264,7 @@ class Jobs(Waiting):
         if row.state is State.RUNNING:
             row.reason = reason
         elif row.live:
-            self._over(row, State.CANCELLED, reason)
+            self._cancel(row, reason)
             self._pass_on([row])
         return row.state
 
@@ -265,9 +275,44 @@ class Jobs(Waiting):
             )
         )
         for row in expired:
-            self._over(row, State.CANCELLED, "expired")
+            if effects := row.leave_to_person():
+                row.state, row.reason = State.UNKNOWN, unsure(EXPIRED, effects)
+                row.held = row.slot = None
+            else:
+                self._over(row, State.CANCELLED, EXPIRED)
         self._pass_on(expired)
         return len(expired)
+
+    # Steps, and what a person decides about effects of which nobody knows.
+
+    def write(self, claim: Claim, step: Step) -> bool:
+        row = self.holds(claim)
+        if row is None:
+            return False
+        before = row.steps.get(step.name)
+        if before is not None and before.token != claim.token and _stays(before.step.progress, step.progress):
+            return False
+        row.steps[step.name] = Written(step, claim.token)
+        return True
+
+    def resolve(self, job_id: str, *, done: bool) -> Resolved:
+        row = self.rows[job_id]
+        if row.state is not State.UNKNOWN:
+            return Resolved(job_id, "not_unknown")
+        waiting = [step for step, _ in row.steps.values() if step.progress is Progress.UNKNOWN]
+        names = tuple(step.name for step in sorted(waiting, key=lambda step: step.number))
+        if len(names) > 1:
+            return Resolved(job_id, "say_which", names)
+        if not names and done:
+            return Resolved(job_id, "no_such_effect")
+        for name in names:
+            step, token = row.steps[name]
+            progress = Progress.RESOLVED if done else Progress.FAILED
+            row.steps[name] = Written(replace(step, progress=progress), token)
+        anew = Row(row.job, next(self._rank), row.enqueued_at, None, None, errors=row.errors, token=row.token)
+        anew.held, anew.has_turn, anew.steps = self._looked_at_again(row), row.has_turn, row.steps
+        self.rows[job_id] = anew
+        return Resolved(job_id, "queued")
 
     # What a person decides about the dead.
 
@@ -284,6 +329,7 @@ class Jobs(Waiting):
             row.job = replace(row.job, args=args, generation=row.job.generation + 1)
         anew = Row(row.job, next(self._rank), row.enqueued_at, None, None, errors=row.errors, token=row.token)
         anew.held = Held.ARRIVED if row.job.keyed else None
+        anew.steps = {} if args is not None else row.steps
         self.rows[job_id] = anew
         return Replayed(job_id, "queued")
 
@@ -295,3 +341,10 @@ class Jobs(Waiting):
             if row is not None and row.state is State.DEAD:
                 self._over(row, State.CANCELLED, reason)
         return discarded
+
+
+def _stays(before: Progress, now: Progress) -> bool:
+    """What is recorded for good; but what a person said may turn out not to fit."""
+    if before is Progress.RESOLVED and now is Progress.UNKNOWN:
+        return False
+    return before in (Progress.DONE, Progress.RESOLVED)

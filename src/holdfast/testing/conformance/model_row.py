@@ -3,9 +3,20 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import NamedTuple
+
+from msgspec.structs import replace
 
 from holdfast.store.records import AttemptError, Claim, JobRecord, NewJob
 from holdfast.store.states import LIVE, Held, State
+from holdfast.store.steps import OPEN, Kind, Progress, Step
+
+
+class Written(NamedTuple):
+    """A step as the last run left it."""
+
+    step: Step
+    token: int | None
 
 
 @dataclass
@@ -36,6 +47,7 @@ class Row:
     progress: float | None = None
     note: str | None = None
     errors: list[AttemptError] = field(default_factory=list)
+    steps: dict[str, Written] = field(default_factory=dict)  # of its generation
 
     @property
     def ready(self) -> bool:
@@ -72,7 +84,25 @@ class Row:
             correlation_id=job.correlation_id,
             causation_id=job.causation_id,
             trace=job.trace,
+            has_steps=bool(self.steps),
         )
+
+    def open_effects(self) -> list[str]:
+        """Those of which nobody knows whether they were done."""
+        found = [
+            step
+            for step, _ in self.steps.values()
+            if step.kind is Kind.AT_MOST_ONCE and step.progress in OPEN
+        ]
+        return [step.name for step in sorted(found, key=lambda step: step.number)]
+
+    def leave_to_person(self) -> list[str]:
+        """The same; they are unknown from now on."""
+        names = self.open_effects()
+        for name in names:
+            step, token = self.steps[name]
+            self.steps[name] = Written(replace(step, progress=Progress.UNKNOWN), token)
+        return names
 
     def record(self) -> JobRecord:
         """As `get` answers, except for the token, which is the model's own."""

@@ -1,5 +1,5 @@
 -- What a job has done so far, for its later attempts: recorded steps, and the intents of effects.
--- The rows of a generation outlive the attempts of their job, and go some time after the job itself is forgotten.
+-- The rows of a generation outlive the attempts of their job, and go with the job itself when that is forgotten.
 
 CREATE TABLE holdfast.step (
     job_id      uuid        NOT NULL,
@@ -16,5 +16,10 @@ CREATE TABLE holdfast.step (
     result      text,
     PRIMARY KEY (job_id, generation, name),
     CONSTRAINT kind_is_known CHECK (kind IN ('step', 'at_most_once', 'at_least_once', 'keyed')),
-    CONSTRAINT progress_is_known CHECK (progress IN ('begun', 'done', 'failed', 'handled', 'unknown'))
+    CONSTRAINT progress_is_known CHECK (progress IN ('begun', 'sought', 'unknown', 'done', 'resolved', 'aside', 'failed', 'handled'))
 );
+
+-- The last generation that has steps; null: none has. So whoever ends a job without any need not look for them.
+ALTER TABLE holdfast.job ADD COLUMN steps_of integer;
+ALTER TABLE holdfast.history ADD COLUMN steps_of integer;
+CREATE INDEX history_with_steps ON holdfast.history (id) WHERE steps_of IS NOT NULL;

@@ -44,7 +44,7 @@ def strikes(run: Run) -> Iterator[str]:
                         f"job {job_id}: {interruptions} interruptions, {counted} of them while alone, "
                         f"are stored as {after.interruptions} and {after.strikes}"
                     )
-                if (after.state == "dead") != (counted >= STRIKES_LIMIT):
+                if (after.state in ("dead", "unknown")) != (counted >= STRIKES_LIMIT):
                     yield f"job {job_id}: {counted} strikes, and it is {after.state}"
     for made in run.ledger.made.values():
         spec = run.spec(made)

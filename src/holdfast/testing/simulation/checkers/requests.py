@@ -98,7 +98,7 @@ _BECOMES = {
 
 
 def outcomes(run: Run) -> Iterator[str]:
-    """A job becomes what its holder said."""
+    """A job becomes what its holder said. Of effects the store knows more: then it is unknown (see steps)."""
     told: dict[tuple[str, int], set[str]] = {}
     for call in run.history.of("finish"):
         for job_id, token, outcome, _ in call.asked:
@@ -107,8 +107,14 @@ def outcomes(run: Run) -> Iterator[str]:
         told.setdefault(claim, set()).update({"queued", "cancelled"})
     for entry in run.ledger.entries:
         expected = told.get((entry.id, entry.token or 0))
+        if expected is not None and _is_in_doubt(entry):
+            expected = expected | {"unknown"} if expected & {"succeeded", "dead"} else expected
         if entry.ended and expected is not None and entry.state not in expected:
             yield f"job {entry.id}: {entry.state} at {entry.moment:.3f} s; its holder said {sorted(expected)}"
+
+
+def _is_in_doubt(entry: Entry) -> bool:
+    return entry.state == "unknown" and "and nobody knows whether effect" in (entry.reason or "")
 
 
 def held_by_hand(run: Run) -> Iterator[str]:

@@ -12,14 +12,15 @@ from holdfast.testing.simulation.history import Call, Event
 from holdfast.testing.simulation.ledger import Entry
 
 Subject = tuple[str, str]  # a job and the name of its step or effect
-_OPEN = ("begun", "unknown")
-_FOR_GOOD = ("done", "handled")
+_OPEN = ("begun", "sought", "unknown")
+_DONE = ("done", "resolved", "aside")
+_FOR_GOOD = (*_DONE, "handled")
 _SAME = 1e-3
 
 
 def fenced(run: Run) -> Iterator[str]:
-    """I5: a run writes of its steps while it holds the newest token; else only a person who decides."""
-    resolves = run.history.of("resolve")
+    """I5: a run writes of its steps while it holds the newest token; else a person who decides, or whoever ends the job."""
+    resolves, ends = run.history.of("resolve"), _ends(run)
     state: dict[str, Entry] = {}
     for entry in run.ledger.entries:
         if entry.what in ("enqueued", "moved", "over"):
@@ -31,6 +32,8 @@ def fenced(run: Run) -> Iterator[str]:
             continue
         if now.state == "unknown" and any(call.spans(entry) for call in resolves):
             continue
+        if _is_left(entry, ends):
+            continue
         yield (
             f"job {entry.id}: {entry.process} wrote {entry.name!r} {entry.progress} with token {entry.token} at "
             f"{entry.moment:.3f} s; the job was {now.state} with {now.token} of {now.owner}"
@@ -40,13 +43,15 @@ def fenced(run: Run) -> Iterator[str]:
 def told(run: Run) -> Iterator[str]:
     """I5: who writes of a step is told the truth: accepted is written, refused was no longer the holder."""
     written = _records(run)
-    held = _held_until(run)
+    held, ends = _held_until(run), _ends(run)
     for call in run.history.of("step"):
         job_id, token, name, progress = call.asked
         own = [
             entry
             for entry in written[job_id, name]
-            if call.spans(entry) and (entry.token, entry.progress) == (token, progress)
+            if call.spans(entry)
+            and (entry.token, entry.progress) == (token, progress)
+            and not _is_left(entry, ends)
         ]
         if call.kind == "ok" and call.answer and not own:
             yield f"job {job_id}: {call.process} was told that {name!r} is {progress}; nothing was written"
@@ -65,7 +70,7 @@ def told(run: Run) -> Iterator[str]:
 def _is_done(entries: list[Entry], call: Call) -> bool:
     """Whether it was done when the call was made, by another run: then nobody may say anything else of it."""
     before = [entry for entry in entries if entry.step <= call.invoked.step]
-    return bool(before) and before[-1].progress == "done" and before[-1].token != call.asked[1]
+    return bool(before) and before[-1].progress in _DONE and before[-1].token != call.asked[1]
 
 
 def loaded(run: Run) -> Iterator[str]:
@@ -129,18 +134,20 @@ def at_most_once(run: Run) -> Iterator[str]:
 
 
 def settled(run: Run) -> Iterator[str]:
-    """I7: that it was not done counts, when someone else began it, only after it has settled. A person sees more."""
+    """I7: that it was not done counts, when someone else began it, only after it was sought for long. A person sees more."""
     resolves = run.history.of("resolve")
     for subject, entries in _records(run).items():
-        begun: Entry | None = None
+        begun = sought = None
         for entry in entries:
             if entry.progress == "begun":
-                begun = entry
+                begun, sought = entry, None
+            elif entry.progress == "sought":
+                sought = sought or entry
             elif entry.progress == "failed" and begun is not None and entry.kind == "at_most_once":
-                passed = entry.at - begun.at
+                passed = 0.0 if sought is None else entry.at - sought.at
                 by_hand = any(call.spans(entry) for call in resolves)
                 if entry.token != begun.token and passed < run.plan.settle - _SAME and not by_hand:
-                    yield f"job {subject[0]}: {subject[1]!r} was taken for not done {passed:.3f} s after its intent"
+                    yield f"job {subject[0]}: {subject[1]!r} was taken for not done {passed:.3f} s after it was first sought"
 
 
 def truthful(run: Run) -> Iterator[str]:
@@ -194,8 +201,12 @@ def not_again(run: Run) -> Iterator[str]:
 
 
 def _is_reconsidered(last: Entry | None, entry: Entry) -> bool:
-    """A failure of another coroutine was kept as handled, and then it ended the run."""
-    return last is not None and last.progress == "handled" and entry.progress == "failed"
+    """A failure was kept as handled, and then it ended the run; what was done after it is kept aside."""
+    if last is None:
+        return False
+    return (last.progress, entry.progress) in (("handled", "failed"), ("resolved", "unknown")) or (
+        (last.progress, entry.progress, entry.result) == ("done", "aside", last.result)
+    )
 
 
 def same_for_all(run: Run) -> Iterator[str]:
@@ -228,7 +239,7 @@ def handled_by_the_task(run: Run) -> Iterator[str]:
 
 
 def _is_result(entry: Entry, value: str) -> bool:
-    return entry.progress == "done" and entry.result == msgspec.json.encode(value).decode()
+    return entry.progress in _DONE and entry.result == msgspec.json.encode(value).decode()
 
 
 def _is_failure(entry: Entry, words: str) -> bool:
@@ -256,13 +267,15 @@ def unchanged(run: Run) -> Iterator[str]:
 
 
 def unknown_when_open(run: Run) -> Iterator[str]:
-    """A job is unknown only when an effect of it was begun, and nobody knows of its end."""
+    """A job is unknown only when an effect of it was begun, and nobody knows of its end, or what a person said did not fit."""
     last: dict[Subject, Entry] = {}
     for entry in run.ledger.entries:
         if entry.what == "step":
             subject = entry.id, entry.name or ""
             before = last.get(subject)
-            if entry.progress == "unknown" and (before is None or before.progress not in _OPEN):
+            if entry.progress == "unknown" and (
+                before is None or before.progress not in (*_OPEN, "resolved")
+            ):
                 yield f"job {entry.id}: {entry.name!r} became unknown at {entry.moment:.3f} s, and no intent was open"
             last[subject] = entry
         elif (
@@ -275,17 +288,15 @@ def unknown_when_open(run: Run) -> Iterator[str]:
 
 
 def dead_with_nothing_open(run: Run) -> Iterator[str]:
-    """A job that its holder gives up leaves no effect of which nobody knows. One that kills its workers has no holder."""
+    """I7: a job that is given up, by whomever, leaves no effect of which nobody knows. Nor does one that expires."""
     last: dict[str, dict[str, Entry]] = defaultdict(dict)
     for entry in run.ledger.entries:
         if entry.what == "step":
             last[entry.id][entry.name or ""] = entry
-        elif entry.what == "moved" and entry.state == "dead" and run.plan.kind == "worker":
-            if (entry.reason or "").startswith("its worker died"):
-                continue
+        elif entry.state == "dead" or entry.reason == "expired":
             for each in last[entry.id].values():
                 if each.kind == "at_most_once" and each.progress in _OPEN:
-                    yield f"job {entry.id}: dead at {entry.moment:.3f} s, and nobody knows of {each.name!r}"
+                    yield f"job {entry.id}: {entry.state} at {entry.moment:.3f} s, and nobody knows of {each.name!r}"
 
 
 def nothing_lost(run: Run) -> Iterator[str]:
@@ -296,7 +307,7 @@ def nothing_lost(run: Run) -> Iterator[str]:
     succeeded = {entry.id: entry for entry in run.ledger.of("over") if entry.state == "succeeded"}
     for (job_id, name), entries in _records(run).items():
         over, last = succeeded.get(job_id), entries[-1]
-        if last.progress == "done" and last.kind != "step" and not accepted[job_id, name]:
+        if last.progress in _DONE and last.kind != "step" and not accepted[job_id, name]:
             yield f"job {job_id}: {name!r} is recorded as done, and was never accepted"
         if over is None:
             continue
@@ -328,7 +339,7 @@ def _all_acts(run: Run, succeeded: set[str]) -> Iterator[str]:
             for end in _INSISTS.get(act, ()):
                 name = f"{act}:{place}{end}"
                 entries = written.get((job_id, name), [])
-                if not entries or entries[-1].progress != "done":
+                if not entries or entries[-1].progress not in _DONE:
                     yield f"job {job_id}: it succeeded, and {name!r} is not done"
 
 
@@ -360,6 +371,16 @@ def _stories(run: Run) -> dict[Subject, list[Entry | Event]]:
     for story in found.values():
         story.sort(key=lambda each: each.step)  # in one step: first what was written
     return found
+
+
+def _ends(run: Run) -> set[tuple[str, int]]:
+    """Jobs and the steps of the simulation in which they became unknown or were cancelled."""
+    return {(entry.id, entry.step) for entry in run.ledger.entries if entry.state in ("unknown", "cancelled")}
+
+
+def _is_left(entry: Entry, ends: set[tuple[str, int]]) -> bool:
+    """Whether it became unknown in the transaction that ended its job: nobody knew of it then."""
+    return entry.progress == "unknown" and (entry.id, entry.step) in ends
 
 
 def _held_until(run: Run) -> dict[tuple[str, int], int]:

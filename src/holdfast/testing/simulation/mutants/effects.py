@@ -16,6 +16,7 @@ from holdfast.jobs.steps import Steps, run_step
 from holdfast.kernel.outcomes import Done
 from holdfast.store.ports import Tx
 from holdfast.store.records import Finish
+from holdfast.store.sqlite import holds, moves
 from holdfast.store.steps import Kind, Progress
 from holdfast.testing.simulation.mutants.planting import mutant, replace, rewrite
 
@@ -47,7 +48,7 @@ def _a_step_without_a_fence(stack: ExitStack) -> None:
 @mutant("a result is written over")
 def _a_result_is_written_over(stack: ExitStack) -> None:
     """what is done is not kept when a later run writes of it"""
-    rewrite(stack, ("WHERE progress <> 'done' OR token = excluded.token", ""))
+    rewrite(stack, ("WHERE progress NOT IN ('done', 'resolved', 'aside') OR", "WHERE true OR"))
 
 
 @of_bodies("not found is believed at once")
@@ -90,8 +91,8 @@ def _a_recorded_step_is_run_again(stack: ExitStack) -> None:
     """nobody looks whether a step has a result"""
 
     async def run(steps: Steps, name: str, call: Call, *, branch: str | None = None) -> Any:
-        place = await steps.place(name, Kind.STEP, branch=branch)
-        return await steps.done(place, call, await call.run())
+        async with steps.asked(name, Kind.STEP, branch=branch) as place:
+            return await steps.done(place, call, await call.run())
 
     replace(stack, jobs_job, "run_step", run)
 
@@ -105,8 +106,8 @@ def _a_handled_failure_is_tried_again(stack: ExitStack) -> None:
         record = steps._known.get(name)
         if record is None or record.progress is not Progress.HANDLED:
             return await run_step(steps, name, call, branch=branch)
-        place = await steps.place(name, Kind.STEP, branch=branch)
-        return await steps.done(place, call, await call.run())
+        async with steps.asked(name, Kind.STEP, branch=branch) as place:
+            return await steps.done(place, call, await call.run())
 
     replace(stack, jobs_job, "run_step", run)
 
@@ -130,8 +131,16 @@ def _refused_counts_for_the_calls_before(stack: ExitStack) -> None:
 
 @of_bodies("a task goes on without its effect")
 def _a_task_goes_on_without_its_effect(stack: ExitStack) -> None:
-    """a task that stops waiting for an effect succeeds, whatever became of that"""
-    replace(stack, Steps, "_check_none_left", lambda self: None)
+    """a task that stops waiting for an effect succeeds, whatever became of that, and the store does not look either"""
+    _the_store_does_not_look(stack)
+    original = Steps.check_all_asked
+
+    async def check_all_asked(self: Steps) -> None:
+        self.open.clear()
+        await original(self)
+
+    replace(stack, Steps, "_leave", lambda self, place: None)
+    replace(stack, Steps, "check_all_asked", check_all_asked)
 
 
 @of_bodies("not handled yet is handled")
@@ -146,9 +155,21 @@ def _not_handled_yet_is_handled(stack: ExitStack) -> None:
 
 @of_bodies("dies with an open effect")
 def _dies_with_an_open_effect(stack: ExitStack) -> None:
-    """a job that has no attempts left is dead although nobody knows of an effect"""
+    """a job that has no attempts left is dead although nobody knows of an effect, and the store does not look either"""
+    _the_store_does_not_look(stack)
 
     async def give_up(self: Job) -> bool:
         return False
 
     replace(stack, Job, "give_up", give_up)
+
+
+@mutant("expiry ends what is open")
+def _expiry_ends_what_is_open(stack: ExitStack) -> None:
+    """a job that has waited for too long is cancelled although nobody knows of an effect"""
+    replace(stack, holds, "expire_queued", lambda db, seq: moves._end_queued(db, seq, "expired"))
+
+
+def _the_store_does_not_look(stack: ExitStack) -> None:
+    """For mutants that it would hide: it ends jobs without a look at their effects."""
+    rewrite(stack, ("j.steps_of IS NOT NULL AND j.steps_of = j.generation", "0"))

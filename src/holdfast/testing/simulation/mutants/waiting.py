@@ -51,13 +51,13 @@ def _turn_taken_only(db: Db, key: str, *, behind: bool) -> bool:
 @mutant("an expired job keeps its keys")
 def _expired_keeps_its_keys(stack: ExitStack) -> None:
     """a job that is over still holds its unique key and its slot"""
-    original = moves.end_queued
+    original = moves.expire_queued
 
-    def end_queued(db: Db, seq: int, reason: str) -> moves.Freed:
+    def expire_queued(db: Db, seq: int) -> moves.Freed:
         with patch.object(moves, "let_go", lambda db, seq: moves.Freed(None, None)):
-            return original(db, seq, reason)
+            return original(db, seq)
 
-    replace(stack, holds, "end_queued", end_queued)
+    replace(stack, holds, "expire_queued", expire_queued)
 
 
 @mutant("nothing is passed on")

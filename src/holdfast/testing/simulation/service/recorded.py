@@ -8,7 +8,7 @@ from types import TracebackType
 from typing import Any
 
 from holdfast.kernel.outcomes import Done, Outcome, Retry, Snooze
-from holdfast.store.records import Claim, Enqueued, Finish, Lease, NewJob, Renewal, Rescue
+from holdfast.store.records import Claim, Enqueued, Finish, Lease, NewJob, Pruned, Renewal, Rescue
 from holdfast.store.sqlite.claims import Claims
 from holdfast.store.sqlite.history import History as Kept
 from holdfast.store.sqlite.holds import Holds
@@ -191,7 +191,7 @@ class RecordedKept(Kept):
         super().__init__(file)
         self._history = history
 
-    async def prune(self, *, keep: float) -> int:
+    async def prune(self, *, keep: float) -> Pruned:
         return await self._history.call("prune", None, partial(super().prune, keep=keep))
 
 

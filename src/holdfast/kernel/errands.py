@@ -1,0 +1,111 @@
+"""What a thread has done on an event loop: it waits for the end, and leaves nothing behind when it is asked to stop."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Coroutine
+from concurrent.futures import Future
+from contextlib import suppress
+from functools import partial
+from queue import SimpleQueue
+from typing import Any, Generic, TypeVar
+
+from holdfast.kernel.loops import result_of
+from holdfast.kernel.spawn import outlast, start
+from holdfast.kernel.threads import Caller, carried, exposed
+
+T = TypeVar("T")
+
+
+class Errand(Generic[T]):
+    """A coroutine for a loop of another thread. `cancel` may come at any time and from anywhere; the end is its real end."""
+
+    def __init__(self, work: Callable[[], Coroutine[Any, Any, T]]) -> None:
+        self._work = work
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._task: asyncio.Task[T] | None = None
+        self._unwanted = False
+        self.ending: Future[T] = Future()
+
+    @property
+    def is_begun(self) -> bool:
+        return self._loop is not None
+
+    def begin(self, loop: asyncio.AbstractEventLoop) -> None:
+        self._loop = loop
+        loop.call_soon_threadsafe(self._start)  # in the context of this thread
+
+    def result(self) -> T:
+        return result_of(self.ending)
+
+    def cancel(self) -> None:
+        self._unwanted = True
+        self.tell(self._cancel)
+
+    def tell(self, call: Callable[[], None]) -> None:
+        """Call it on the loop; at once, when this is the loop."""
+        if self._loop is None:
+            return
+        if self._loop is asyncio._get_running_loop():  # noqa: SLF001  the public one raises where there is none
+            call()
+            return
+        with suppress(RuntimeError):  # the loop is closed
+            self._loop.call_soon_threadsafe(call)
+
+    def _start(self) -> None:
+        if self._unwanted:
+            self.ending.cancel()
+            return
+        self._task = start(self._done(), name="errand")
+        self._task.add_done_callback(self._ended)
+
+    async def _done(self) -> T:
+        return await self._work()  # what goes wrong here is told, too
+
+    def _cancel(self) -> None:
+        if self._task is not None:
+            self._task.cancel()
+
+    def _ended(self, task: asyncio.Task[T]) -> None:
+        if task.cancelled():
+            self.ending.cancel()
+        elif (error := task.exception()) is not None:
+            self.ending.set_exception(error)
+        else:
+            self.ending.set_result(task.result())
+
+
+class BackCalls(Caller):
+    """For a coroutine on a loop: has plain functions called on the thread that waits for its end, so it is there."""
+
+    def __init__(self) -> None:
+        self._inbox: SimpleQueue[tuple[Callable[[], Any], Future[Any]] | None] = SimpleQueue()
+
+    async def call(self, function: Callable[[], T]) -> T:
+        ending: Future[T] = Future()
+        self._inbox.put((function, ending))
+        answer = asyncio.wrap_future(ending)
+        try:
+            return await asyncio.shield(answer)
+        except asyncio.CancelledError:
+            await outlast(answer)
+            raise
+
+    def serve(self, errand: Errand[T]) -> T:
+        """In a shelter, until it has ended; returns its result. The functions are not sheltered."""
+        errand.ending.add_done_callback(lambda _: self._inbox.put(None))
+        stopped: BaseException | None = None
+        while (asked := self._inbox.get()) is not None:
+            function, answer = asked
+            try:
+                if stopped is not None:
+                    raise asyncio.CancelledError  # noqa: TRY301  nothing more is called
+                answer.set_result(exposed(partial(carried, function)))
+            except Exception as error:  # noqa: BLE001  it is the answer to whoever asked
+                answer.set_exception(error)
+            except BaseException as error:  # noqa: BLE001  this thread was asked to stop
+                stopped = stopped or error
+                answer.set_exception(asyncio.CancelledError())
+        if stopped is not None:
+            raise stopped
+        return errand.result()

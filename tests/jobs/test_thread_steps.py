@@ -1,0 +1,122 @@
+"""Steps from threads that a plain task starts itself: between them there is no order, within one there is."""
+
+from __future__ import annotations
+
+import threading
+import time
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+
+from holdfast import Backoff, Job
+from holdfast.store.states import State
+from holdfast.testing import drain
+
+AGAIN = Backoff(attempts=3, first=0, ceiling=0)
+
+
+class Boom(Exception):
+    """A failure of the task."""
+
+
+@pytest.fixture
+def calls():
+    return []
+
+
+async def test_two_threads_may_come_in_any_order(hf, calls):
+    @hf.task(retry=AGAIN)
+    def ship(job: Job) -> None:
+        def pack(name: str, wait: float) -> None:
+            time.sleep(wait)
+            for part in ("box", "label"):
+                job.blocking.step(f"{name}:{part}", calls.append, f"{name}:{part}")
+
+        is_first = job.attempt == 1
+        job.blocking.step("plan", calls.append, "plan")
+        waits = {"a": 0.0 if is_first else 0.2, "b": 0.2 if is_first else 0.0}
+        threads = [threading.Thread(target=pack, args=each) for each in waits.items()]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        if is_first:
+            raise Boom
+
+    handle = await ship.enqueue()
+    assert [each.state for each in await drain(hf)] == [State.QUEUED, State.SUCCEEDED]
+    assert sorted(calls) == ["a:box", "a:label", "b:box", "b:label", "plan"]
+    branches = {each.name: each.branch for each in await hf.store.steps.load(handle.id, 0)}
+    assert branches == {
+        "plan": "",
+        "a:box": "a:box",
+        "a:label": "a:box",
+        "b:box": "b:box",
+        "b:label": "b:box",
+    }
+
+
+async def test_it_does_not_matter_which_thread_of_a_pool_does_what(hf, calls):
+    @hf.task(retry=AGAIN)
+    def ship(job: Job) -> list[int]:
+        is_first = job.attempt == 1
+
+        def pack(number: int) -> int:
+            return job.blocking.step(f"pack:{number}", lambda: calls.append(number) or number)
+
+        with ThreadPoolExecutor(1 if is_first else 3) as pool:
+            found = list(pool.map(pack, range(6) if is_first else reversed(range(6))))
+        if is_first:
+            raise Boom
+        return sorted(found)
+
+    await ship.enqueue()
+    ran = await drain(hf)
+    assert [(each.state, each.result) for each in ran] == [
+        (State.QUEUED, None),
+        (State.SUCCEEDED, list(range(6))),
+    ]
+    assert sorted(calls) == list(range(6))
+
+
+async def test_a_failure_is_not_handled_by_what_its_thread_does_next(hf, calls):
+    def pack(number: int) -> int:
+        calls.append(number)
+        if calls == [0]:
+            raise Boom
+        return number
+
+    @hf.task(retry=AGAIN)
+    def ship(job: Job) -> int:
+        with ThreadPoolExecutor(1) as pool:
+            packed = [pool.submit(job.blocking.step, f"pack:{each}", pack, each) for each in range(3)]
+        return sum(each.result() for each in packed)
+
+    await ship.enqueue()
+    ran = await drain(hf)
+    assert [(each.state, each.result) for each in ran] == [(State.QUEUED, None), (State.SUCCEEDED, 3)]
+    assert calls == [0, 1, 2, 0]
+
+
+async def test_within_a_thread_the_order_is_fixed(hf, calls):
+    @hf.task(retry=AGAIN)
+    def ship(job: Job) -> None:
+        errors = []
+
+        def pack() -> None:
+            try:
+                for name in ("box", "a", "b") if job.attempt == 1 else ("box", "b", "a"):
+                    job.blocking.step(name, calls.append, name)
+            except Exception as error:
+                errors.append(error)
+
+        thread = threading.Thread(target=pack)
+        thread.start()
+        thread.join()
+        raise errors[0] if errors else Boom
+
+    await ship.enqueue()
+    ran = await drain(hf)
+    assert [each.state for each in ran] == [State.QUEUED, State.DEAD]
+    assert "the other way round" in ran[-1].error
+    assert calls == ["box", "a", "b"]

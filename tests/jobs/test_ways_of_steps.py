@@ -1,0 +1,228 @@
+"""The way that a task takes from step to step: later attempts take the same, and none that a stop or a failure made up."""
+
+from __future__ import annotations
+
+import asyncio
+import errno
+
+import pytest
+
+from holdfast import Backoff, Job, Reject, Snooze
+from holdfast.kernel.errors import UsageError
+from holdfast.store.states import State
+from holdfast.store.steps import Progress
+from holdfast.testing import drain
+
+AGAIN = Backoff(attempts=4, first=0, ceiling=0)
+
+
+class Busy(Exception):
+    def __init__(self, code: int) -> None:
+        super().__init__(code)
+        self.code = code
+
+
+async def progress(hf, handle):
+    return {each.name: each.progress for each in await hf.store.steps.load(handle.id, 0)}
+
+
+@pytest.mark.parametrize("how", ["drained", "timed out"])
+@pytest.mark.parametrize("kind", ["async", "plain"])
+async def test_a_step_that_is_stopped_with_its_run_has_not_failed(hf, how, kind):
+    """Although the task asks for another step on its way out."""
+    calls, begun, go = [], asyncio.Event(), asyncio.Event()
+
+    async def upload() -> str:
+        calls.append("upload")
+        begun.set()
+        await go.wait()
+        return "there"
+
+    options = {"retry": AGAIN, "timeout": 1.0 if how == "timed out" else None}
+
+    @hf.task(**options)
+    async def ship(job: Job) -> str:
+        try:
+            return await job.step("upload", upload)
+        finally:
+            await job.step("tidy", lambda: calls.append("tidy"))
+
+    @hf.task(name="ship_plain", **options)
+    def ship_plain(job: Job) -> str:
+        try:
+            return job.blocking.step("upload", upload)
+        finally:
+            job.blocking.step("tidy", lambda: calls.append("tidy"))
+
+    handle = await (ship if kind == "async" else ship_plain).enqueue()
+    async with hf.worker(grace=0):
+        await begun.wait()
+        if how == "timed out":
+            async with asyncio.timeout(10):
+                while len(calls) < 2:
+                    await asyncio.sleep(0.02)
+            go.set()
+            assert await handle.result(10) == "there"
+    go.set()
+    async with hf.worker():
+        assert await handle.result(10) == "there"
+    assert calls[-2:] == ["upload", "tidy"]
+    assert set(calls[:-1]) == {"upload"}
+
+
+@pytest.mark.parametrize("how", ["bare", "from"])
+async def test_a_failure_that_is_raised_after_tidying_up_is_tried_again(hf, how):
+    calls = []
+
+    async def upload() -> str:
+        calls.append("upload")
+        if calls.count("upload") <= 2:
+            raise ConnectionResetError("transient")
+        return "there"
+
+    @hf.task(retry=AGAIN)
+    async def ship(job: Job) -> str:
+        try:
+            url = await job.step("upload", upload)
+        except OSError as error:
+            await job.step("tidy", lambda: calls.append("tidy"))
+            if how == "bare":
+                raise
+            raise RuntimeError("not shipped") from error
+        await job.step("tell", lambda: calls.append("tell"))
+        if calls.count("tell") == 1:
+            calls.append("tell")
+            raise ValueError("once more")
+        return url
+
+    handle = await ship.enqueue()
+    ran = await drain(hf)
+    assert [each.state for each in ran] == [State.QUEUED] * 3 + [State.SUCCEEDED]
+    assert calls == ["upload", "tidy", "upload", "upload", "tell", "tell"]
+    assert await progress(hf, handle) == {
+        "upload": Progress.DONE,
+        "tidy": Progress.ASIDE,
+        "tell": Progress.DONE,
+    }
+
+
+@pytest.mark.parametrize(
+    "failure", [OSError(errno.ECONNRESET, "cut off"), Busy(429), ValueError("bad", {"of": [1]})]
+)
+async def test_a_kept_failure_is_as_it_was(hf, failure):
+    """Whatever the task looks at to choose its way."""
+    seen = []
+
+    async def fail() -> None:
+        raise failure
+
+    @hf.task(retry=AGAIN)
+    async def ship(job: Job) -> None:
+        try:
+            await job.step("a", fail)
+        except type(failure) as error:
+            seen.append((error.args, vars(error), getattr(error, "errno", None), str(error)))
+        await job.step("b", lambda: None)
+        if len(seen) < 2:
+            raise RuntimeError
+
+    await ship.enqueue()
+    assert (await drain(hf))[-1].state is State.SUCCEEDED
+    assert seen[0] == seen[1]
+
+
+async def test_a_failure_that_could_not_be_caught_again_is_not_kept(hf):
+    class Local(Exception):
+        pass
+
+    async def fail() -> None:
+        raise Local
+
+    @hf.task(retry=AGAIN)
+    async def ship(job: Job) -> None:
+        try:
+            await job.step("a", fail)
+        except Local:
+            await job.step("b", lambda: None)
+
+    await ship.enqueue()
+    [ran] = await drain(hf)
+    assert ran.state is State.DEAD
+    assert "Local, which cannot be kept" in ran.error
+
+
+async def test_a_step_inside_a_step_is_refused(hf):
+    told = []
+
+    @hf.task
+    async def ship(job: Job) -> None:
+        async def outer() -> None:
+            await job.step("inner", lambda: None)
+
+        try:
+            await job.step("outer", outer)
+        except UsageError as error:
+            told.append(str(error))
+            raise Reject("no") from error
+
+    @hf.task
+    def ship_plain(job: Job) -> None:
+        try:
+            job.blocking.step("outer", lambda: job.blocking.step("inner", lambda: None))
+        except UsageError as error:
+            told.append(str(error))
+
+    await ship.enqueue()
+    await ship_plain.enqueue()
+    await drain(hf)
+    assert len(told) == 2
+    assert all("inside the function of another step" in each for each in told)
+
+
+async def test_what_a_step_asks_of_its_run_is_not_tried_again_in_place(hf):
+    calls = []
+
+    async def later() -> None:
+        calls.append(1)
+        raise Snooze(3600)
+
+    @hf.task
+    async def ship(job: Job) -> None:
+        await job.step("a", later, retry=AGAIN)
+
+    await ship.enqueue()
+    await drain(hf)
+    assert calls == [1]
+
+
+async def test_results_of_all_steps_together_are_bounded(hf, monkeypatch):
+    monkeypatch.setattr("holdfast.jobs.steps.STEPS_LIMIT", 1_000)
+
+    @hf.task
+    async def ship(job: Job) -> None:
+        for i in range(4):
+            await job.step(f"part:{i}", lambda: "x" * 300)
+
+    await ship.enqueue()
+    [ran] = await drain(hf)
+    assert ran.state is State.DEAD
+    assert "the results of all its steps are more than 1,000 bytes" in ran.error
+
+
+async def test_a_coroutine_that_nobody_waited_for_does_nothing_after_the_run(hf):
+    calls, tasks = [], []
+
+    @hf.task(retry=AGAIN)
+    async def ship(job: Job) -> None:
+        async def late() -> None:
+            await asyncio.sleep(0.05)
+            await job.effect("publish", lambda: calls.append(1), policy="at_most_once")
+
+        tasks.append(asyncio.create_task(late()))
+
+    await ship.enqueue()
+    [ran] = await drain(hf)
+    assert ran.state is State.SUCCEEDED
+    with pytest.raises(UsageError, match="has ended"):
+        await tasks[0]
+    assert calls == []
