@@ -10,6 +10,8 @@ from array import array
 from contextvars import Context, ContextVar
 from typing import Any, Protocol
 
+_TOO_MANY = 100_000  # steps of one moment
+
 
 class Deadlock(Exception):
     """Nothing is ready and no timer is set: a liveness bug, which would hang in reality."""
@@ -43,6 +45,7 @@ class SeededLoop(asyncio.BaseEventLoop):
         self.steps = 0
         self.crashes: list[str] = []  # exceptions that reached the loop: no code of ours may let one out
         self._moment = 0.0
+        self._steps_before = 0  # this moment
         self._draw = random.Random(seed).random
         self._fifo_after = fifo_after
         self._trace = array("q")
@@ -64,6 +67,8 @@ class SeededLoop(asyncio.BaseEventLoop):
             self._wake_due()
             if not ready:
                 continue
+            if self.steps - self._steps_before > _TOO_MANY:
+                raise Deadlock(f"at {self._moment:.3f} s it turns in circles")
             count = len(ready)
             chosen = 0
             if count > 1 and (self._fifo_after is None or self.steps < self._fifo_after):
@@ -88,6 +93,7 @@ class SeededLoop(asyncio.BaseEventLoop):
             if not scheduled:
                 raise Deadlock(f"at {self._moment:.3f} s nothing is ready and no timer is set")
             self._moment = max(self._moment, scheduled[0]._when)  # noqa: SLF001
+            self._steps_before = self.steps
         while scheduled and scheduled[0]._when <= self._moment:  # noqa: SLF001
             handle = heapq.heappop(scheduled)
             handle._scheduled = False  # noqa: SLF001

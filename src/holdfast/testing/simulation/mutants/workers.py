@@ -69,12 +69,19 @@ def _who_leaves_goes_on_claiming(stack: ExitStack) -> None:
     """a worker that was asked to leave takes more jobs"""
     original = Worker._wants
 
+    due: dict[
+        str, float
+    ] = {}  # by worker: what it puts back is news, and without a pause it would do nothing else
+
     def wants(self: Worker) -> dict[str, int] | None:
-        was, self._draining = self._draining, False
+        if not self._draining or monotonic() < due.get(self.name, 0.0):
+            return original(self)
+        due[self.name] = monotonic() + 0.2
+        self._draining = False
         try:
             return original(self)
         finally:
-            self._draining = was
+            self._draining = True
 
     replace(stack, Worker, "_wants", wants)
 
