@@ -9,7 +9,7 @@ import msgspec
 
 from holdfast.kernel.clock import monotonic, sleep
 from holdfast.kernel.crashpoints import crashpoint
-from holdfast.kernel.errors import CommitUnknown, LeaseLost
+from holdfast.kernel.errors import CommitUnknown, LeaseLost, StepLeft
 from holdfast.kernel.outcomes import Cancel, Dead, Done, Outcome, Retry, Snooze, Unknown
 from holdfast.kernel.randomness import jittered, random
 from holdfast.store.records import Claim, Finish
@@ -162,6 +162,8 @@ class Worker:
                 accepted = await self._settled(holding.claim)
             except REFUSALS:
                 accepted = False
+            except StepLeft:  # what became of an effect could not be written: a person must look
+                outcome, accepted = "unknown", False
             else:
                 if not accepted:
                     stubborn -= 1
