@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
@@ -11,7 +12,7 @@ from chaos.settings import LEASE, SCAN
 from chaos.world import World
 
 
-class Fault:
+class Fault(ABC):
     """One kind of trouble. `inject` makes it once, or to a group at once, and says how often that was."""
 
     name = ""
@@ -28,12 +29,12 @@ class Fault:
         """Before anything is started, and after all have left."""
         yield
 
-    async def inject(self, world: World) -> int:
-        raise NotImplementedError
+    @abstractmethod
+    async def inject(self, world: World) -> int: ...
 
     def is_over(self, world: World, injections: int, wanted: int) -> bool:
         """Whether there were enough of them."""
         return injections >= wanted
 
-    async def heal(self, world: World) -> None:
+    async def heal(self, world: World) -> None:  # noqa: B027  most leave nothing behind
         """After the last one."""

@@ -67,7 +67,9 @@ async def test_a_hook_that_is_slow_to_hear_of_a_success_does_not_undo_it(hf, sho
     assert await handle.result(0) == "done"
 
 
-async def test_a_finish_that_fails_at_the_very_end_is_tried_again(hf, monkeypatch, short):
+@pytest.fixture
+def deaf(hf):
+    """A task that goes on when it is told to stop, until `go`."""
     begun, go = asyncio.Event(), asyncio.Event()
 
     @hf.task
@@ -80,6 +82,11 @@ async def test_a_finish_that_fails_at_the_very_end_is_tried_again(hf, monkeypatc
                 continue
         return "done"
 
+    deaf.begun, deaf.go = begun, go
+    return deaf
+
+
+async def test_a_finish_that_fails_at_the_very_end_is_tried_again(hf, deaf, monkeypatch, short):
     finish, refusals = hf.store.claims.finish, [2]
 
     async def refuse(finishes, **options):
@@ -91,11 +98,11 @@ async def test_a_finish_that_fails_at_the_very_end_is_tried_again(hf, monkeypatc
     handle = await deaf.enqueue()
     service = hf.worker()
     await service.start()
-    await begun.wait()
+    await deaf.begun.wait()
     await service.stop(grace=0)
     monkeypatch.setattr("holdfast.jobs.worker._STOP_GRACE", 5)
     monkeypatch.setattr(hf.store.claims, "finish", refuse)
-    go.set()  # after it has left, as of a worker within another program
+    deaf.go.set()  # after it has left, as of a worker within another program
     await until(lambda: not service.worker.runs)
     assert refusals == [0]
     assert not await service.let_go()
@@ -323,19 +330,9 @@ async def test_a_run_that_lost_its_lease_and_returns_all_the_same_is_put_back(hf
     assert (await handle.record()).interruptions == 0
 
 
-async def test_nothing_is_waited_for_while_others_may_run_what_goes_on_here(hf, monkeypatch, short):
+async def test_nothing_is_waited_for_while_others_may_run_what_goes_on_here(hf, deaf, monkeypatch, short):
     """Not even what has ended and cannot be written."""
-    begun, go, released = asyncio.Event(), asyncio.Event(), []
-    release = hf.store.claims.release
-
-    @hf.task
-    async def deaf() -> None:
-        begun.set()
-        while not go.is_set():
-            try:
-                await go.wait()
-            except asyncio.CancelledError:
-                continue
+    released, release = [], hf.store.claims.release
 
     async def never(*_, **__):
         await asyncio.sleep(3600)
@@ -347,7 +344,7 @@ async def test_nothing_is_waited_for_while_others_may_run_what_goes_on_here(hf, 
     await deaf.enqueue()
     service = hf.worker()
     await service.start()
-    await begun.wait()
+    await deaf.begun.wait()
     monkeypatch.setattr(hf.store.claims, "finish", never)
     monkeypatch.setattr(hf.store.claims, "finish_and_claim", never)
     monkeypatch.setattr(hf.store.claims, "release", note)
@@ -355,4 +352,4 @@ async def test_nothing_is_waited_for_while_others_may_run_what_goes_on_here(hf, 
     await service.stop(grace=0)
     assert await service.let_go()
     assert monotonic() - released[-1] < 0.4
-    go.set()
+    deaf.go.set()

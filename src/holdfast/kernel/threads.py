@@ -7,6 +7,7 @@ import contextvars
 import ctypes
 import sys
 import threading
+from abc import ABC, abstractmethod
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from types import FrameType
@@ -150,18 +151,18 @@ def exposed(work: Callable[[], T]) -> T:
     return work() if call is None else call.exposed(work)
 
 
-class Caller:
+class Caller(ABC):
     """Calls plain functions for coroutines, each in a thread. Whoever has a place has a thread that is there for the call."""
 
-    async def acquire(self) -> None:
+    async def acquire(self) -> None:  # noqa: B027  there may be a place for everyone
         """Wait for a place."""
 
-    def release(self) -> None:
+    def release(self) -> None:  # noqa: B027  as above
         """Give it back."""
 
+    @abstractmethod
     async def call(self, function: Callable[[], T]) -> T:
         """The function's result. When this is cancelled, the function's end is waited for: it may still do things."""
-        raise NotImplementedError
 
 
 class LoopThreads(Caller):
