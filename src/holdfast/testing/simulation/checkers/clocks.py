@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from holdfast.testing.simulation.checkers.run import Run
+from holdfast.testing.simulation.checkers.run import IN_TRANSACTION, Run
 from holdfast.testing.simulation.ledger import Entry, Made
 from holdfast.testing.simulation.plan import LEASE
 
 _SAME = 1e-3
 _TIMED = (None, "arrived", "ordering", "time")  # from here a job is ready only when it is due
-_IN_TRANSACTION = 20.0  # a transaction that was paused wrote with the time at which it began
 
 
 def on_the_database(run: Run) -> Iterator[str]:
@@ -25,7 +24,7 @@ def on_the_database(run: Run) -> Iterator[str]:
         if entry.what == "enqueued":
             yield from _stored(run, made, entry)
         became_ready = entry.state == "queued" and entry.held is None and entry.was_held in _TIMED
-        if became_ready and (entry.run_at or 0) > entry.at + _SAME:
+        if became_ready and (entry.run_at or 0) > entry.at + _SAME and not run.stepped_under(entry):
             yield f"job {entry.id}: ready {(entry.run_at or 0) - entry.at:.3f} s before it was due"
         if entry.claimed:
             if (expiry or entry.at + 1) <= entry.at:
@@ -34,7 +33,7 @@ def on_the_database(run: Run) -> Iterator[str]:
                 yield f"job {entry.id}: claimed for {(entry.until or 0) - entry.at:.3f} s instead of {LEASE} s"
         elif entry.renewed and abs((entry.until or 0) - entry.at - LEASE) > _SAME:
             yield f"job {entry.id}: renewed for {(entry.until or 0) - entry.at:.3f} s instead of {LEASE} s"
-        elif entry.what == "over" and entry.reason == "expired" and (expiry or 0) > entry.at:
+        elif entry.reason == "expired" and (expiry or 0) > entry.at and not run.stepped_under(entry):
             yield f"job {entry.id}: expired {(expiry or 0) - entry.at:.3f} s too early"
 
 
@@ -52,7 +51,7 @@ def _stored(run: Run, made: Made, entry: Entry) -> Iterator[str]:
             continue
         late = entry.at + seconds - (stored or 0)
         alone = run.plan.ops[run.args(made).op].kind == "enqueue"
-        if not alone and run.stepped_within(entry.moment - _IN_TRANSACTION, entry.moment):
-            continue  # the transaction read the clock when it began, and the clock was moved since
-        if not -_SAME < late < (_SAME if alone else _IN_TRANSACTION):
+        if not alone and run.stepped_under(entry):
+            continue
+        if not -_SAME < late < (_SAME if alone else IN_TRANSACTION):
             yield f"job {entry.id}: {name} in {seconds} s, stored as {(stored or 0) - entry.at:.3f} s from then"

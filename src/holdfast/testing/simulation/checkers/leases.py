@@ -36,7 +36,7 @@ def intervals(run: Run) -> Iterator[str]:
         elif entry.was_state == "running" and entry.state == "running" and entry.token == entry.was_token:
             if entry.until != entry.was_until and (entry.was_until or 0) <= entry.at:
                 yield f"job {entry.id}: renewed by {entry.process} {entry.at - (entry.was_until or 0):.3f} s after its lease ended"
-        elif entry.rescued and _too_early(entry, killed):
+        elif entry.rescued and _too_early(entry, killed) and not run.stepped_under(entry):
             yield (
                 f"job {entry.id}: taken from {entry.was_owner} by {entry.process} "
                 f"{(entry.was_until or 0) - entry.at:.3f} s before its lease ended"

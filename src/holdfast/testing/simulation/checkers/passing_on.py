@@ -12,7 +12,9 @@ MISSED = ("ordering", "concurrency")  # not `tenant`: a window has room after a 
 def nothing_to_repair(run: Run) -> Iterator[str]:
     """Whoever stops waiting for a key does so in the step in which another job lets go."""
     freed = {
-        (entry.process, entry.step) for entry in run.ledger.entries if entry.ended or entry.what == "over"
+        (entry.process, entry.step)
+        for entry in run.ledger.entries
+        if entry.ended or entry.what == "over" or (entry.was_state == "queued" and entry.state == "unknown")
     }
     for entry in run.ledger.of("moved"):
         if (

@@ -10,7 +10,7 @@ import msgspec
 
 from holdfast.testing.simulation.fleet import Args, NamedArgs
 from holdfast.testing.simulation.history import Call, History
-from holdfast.testing.simulation.ledger import Ledger, Made
+from holdfast.testing.simulation.ledger import Entry, Ledger, Made
 from holdfast.testing.simulation.plan import JobSpec, Plan
 
 
@@ -22,6 +22,7 @@ class Violation(msgspec.Struct, frozen=True):
         return f"{self.invariant}: {self.text}"
 
 
+IN_TRANSACTION = 20.0  # seconds: one that was paused writes with the time at which it began
 _STALL = 0.55  # seconds for which a slow disk stops everyone, at most
 
 
@@ -90,6 +91,10 @@ class Run:
     def stepped_within(self, begin: float, end: float) -> bool:
         """Whether the database's clock was stepped then."""
         return any(begin - 1.0 <= moment <= end + 1.0 for moment in self.host_stepped)
+
+    def stepped_under(self, entry: Entry) -> bool:
+        """Whether it was stepped since the transaction read it that wrote this, if it was one that stays open."""
+        return self.stepped_within(entry.moment - IN_TRANSACTION, entry.moment)
 
 
 def _within(call: Call, begin: float, end: float) -> bool:
