@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from holdfast.testing.simulation.checkers.run import Run
+from holdfast.testing.simulation.checkers.run import IN_TRANSACTION, Run
 from holdfast.testing.simulation.history import Call
 from holdfast.testing.simulation.ledger import Entry, Made
 from holdfast.testing.simulation.plan import KEEP
 
 _SAME = 1e-3
-_LONGEST = 20.0  # seconds of a transaction whose process stood still
 
 
 def paused(run: Run) -> Iterator[str]:
@@ -83,7 +82,7 @@ def _in_transaction(run: Run, entry: Entry) -> bool:
         call.spans(entry) for call in run.history.of("rescue", "rescue_worker")
     ):
         return False
-    return 0 <= spent < _LONGEST or run.stepped_within(entry.moment - _LONGEST, entry.moment)
+    return 0 <= spent < IN_TRANSACTION or run.stepped_under(entry)
 
 
 _BECOMES = {
