@@ -7,8 +7,7 @@ from collections.abc import Iterator
 
 from holdfast.store.idempotency import KeyBusy, KeyDone, KeyMismatch
 from holdfast.store.records import ABANDONED
-from holdfast.store.sqlite.writer import TRANSACTION_LIMIT
-from holdfast.testing.simulation.checkers.run import Run
+from holdfast.testing.simulation.checkers.run import IN_TRANSACTION, Run
 from holdfast.testing.simulation.contenders import KEEP_ANSWER
 from holdfast.testing.simulation.history import Call
 from holdfast.testing.simulation.ledger import Entry
@@ -52,7 +51,7 @@ def held(run: Run) -> Iterator[str]:
             yield f"key {entry.id}: taken over with the token {entry.token} of its last holder"
         kept = (entry.until or 0) - entry.at
         # A transaction reads the clock when it begins, and may take a while until it writes.
-        in_time = -TRANSACTION_LIMIT - 1 < kept - KEEP_ANSWER < 1
+        in_time = -IN_TRANSACTION < kept - KEEP_ANSWER < 1
         if entry.reason is not None and not in_time and not run.stepped_under(entry):
             yield f"key {entry.id}: its answer is kept for {kept:.0f} s, not {KEEP_ANSWER} s"
         if entry.reason is not None and not any(
