@@ -15,10 +15,22 @@ from holdfast.testing.simulation.template import template as made_template
 SEEDS = 200
 # Of those that are rarely found, where to begin. `make sim-mutants` begins at 0, and says which seed is the first.
 FIRST = {
-    "unknown is taken for refused": 110,
-    "who leaves cuts off a claim": 50,
-    "release goes to the back": 50,
-    "rescue passes nothing on": 40,
+    "unknown is taken for refused": 118,
+    "a lease for everyone": 16,
+    "a lease renewed by anyone": 20,
+    "a lease ended by anyone": 20,
+    "a key finished by anyone": 29,
+    "a lost key keeps its token": 18,
+    "not handled yet is handled": 34,
+    "dies with an open effect": 15,
+    "refused after unknown": 13,
+    "repair decides": 14,
+    "cancel passes nothing on": 29,
+    "rescue passes nothing on": 42,
+    "release goes to the back": 53,
+    "who leaves cuts off a claim": 21,
+    "a schedule begins at every look": 13,
+    "a finish is forgotten": 74,
 }
 
 
