@@ -284,8 +284,7 @@ async def test_a_task_does_not_go_on_from_a_step_that_could_not_be_recorded(hf, 
     assert calls == ["a", "a"]
 
 
-@pytest.mark.parametrize("grouped", [False, True])
-async def test_a_failure_that_ends_the_run_was_not_handled_by_a_step_in_between(hf, calls, grouped):
+def _paying_ahead(hf, calls, *, grouped=False):
     """Begun ahead, awaited later: when the next step is asked for, nobody knows yet what the task makes of it."""
 
     async def charge(card):
@@ -303,28 +302,19 @@ async def test_a_failure_that_ends_the_run_was_not_handled_by_a_step_in_between(
             raise ExceptionGroup("all of them", [ahead.exception()])
         return [await ahead, other]
 
-    await pay.enqueue()
+    return pay
+
+
+@pytest.mark.parametrize("grouped", [False, True])
+async def test_a_failure_that_ends_the_run_was_not_handled_by_a_step_in_between(hf, calls, grouped):
+    await _paying_ahead(hf, calls, grouped=grouped).enqueue()
     assert (await drain(hf))[-1].result == ["a", "b"]
     assert calls == ["a", "b", "a"]
 
 
 async def test_a_failure_that_was_not_handled_by_a_run_that_died(hf, calls):
     """The run could not say that the failure would have ended it; the next one does."""
-
-    async def charge(card):
-        calls.append(card)
-        if calls == ["a"]:
-            raise Boom
-        return card
-
-    @hf.task(retry=AGAIN)
-    async def pay(job: Job) -> list[str]:
-        ahead = asyncio.create_task(job.step("a", charge, "a"))
-        await asyncio.wait([ahead])
-        other = await job.step("b", charge, "b")
-        return [await ahead, other]
-
-    await pay.enqueue()
+    await _paying_ahead(hf, calls).enqueue()
     with fail_once("step.recorded"):
         ran = await drain(hf)
     assert ran[-1].result == ["a", "b"]
