@@ -77,6 +77,11 @@ class Entry(msgspec.Struct, frozen=True, kw_only=True, gc=False):
         return self.was_state == "running" != self.state and self.what in ("moved", "over")
 
     @property
+    def left_to_person(self) -> bool:
+        """It waited for too long, and nobody knows whether an effect of it was done."""
+        return self.was_state == "queued" and self.state == "unknown"
+
+    @property
     def settled(self) -> bool:
         """It is over or dead: the next of its keys may go."""
         return self.what == "over" or (self.what == "moved" and self.state == "dead")

@@ -14,7 +14,7 @@ def nothing_to_repair(run: Run) -> Iterator[str]:
     freed = {
         (entry.process, entry.step)
         for entry in run.ledger.entries
-        if entry.ended or entry.what == "over" or (entry.was_state == "queued" and entry.state == "unknown")
+        if entry.ended or entry.what == "over" or entry.left_to_person
     }
     for entry in run.ledger.of("moved"):
         if (

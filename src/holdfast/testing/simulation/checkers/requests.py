@@ -120,7 +120,7 @@ def held_by_hand(run: Run) -> Iterator[str]:
     """What is held for a guard stays held until someone lets go of it."""
     unholds = run.history.of("unhold")
     for entry in run.ledger.of("moved"):
-        if entry.was_held == "guard" != entry.held:
+        if entry.was_held == "guard" != entry.held and not entry.left_to_person:
             made = run.ledger.made[entry.id]
             if not any(call.spans(entry) and _fits(made, *call.asked) for call in unholds):
                 yield f"job {entry.id}: no longer held at {entry.moment:.3f} s, and nobody let go of it"
