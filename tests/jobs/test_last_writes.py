@@ -19,6 +19,7 @@ from holdfast.store.states import State
 @pytest.fixture
 def short(monkeypatch):
     monkeypatch.setattr("holdfast.jobs.worker._STOP_GRACE", 0.2)
+    monkeypatch.setattr("holdfast.jobs.endings._WRITING", 0.2)
 
 
 async def leave(service) -> bool:
@@ -100,7 +101,7 @@ async def test_a_finish_that_fails_at_the_very_end_is_tried_again(hf, deaf, monk
     await service.start()
     await deaf.begun.wait()
     await service.stop(grace=0)
-    monkeypatch.setattr("holdfast.jobs.worker._STOP_GRACE", 5)
+    monkeypatch.setattr("holdfast.jobs.endings._WRITING", 5)
     monkeypatch.setattr(hf.store.claims, "finish", refuse)
     deaf.go.set()  # after it has left, as of a worker within another program
     await until(lambda: not service.worker.runs)
@@ -348,7 +349,7 @@ async def test_nothing_is_waited_for_while_others_may_run_what_goes_on_here(hf, 
     monkeypatch.setattr(hf.store.claims, "finish", never)
     monkeypatch.setattr(hf.store.claims, "finish_and_claim", never)
     monkeypatch.setattr(hf.store.claims, "release", note)
-    service.worker._begin_apart(Finish(next(iter(service.worker.runs.values())).claim, Done()))
+    service.worker._endings._begin_apart(Finish(next(iter(service.worker.runs.values())).claim, Done()))
     await service.stop(grace=0)
     assert await service.let_go()
     assert monotonic() - released[-1] < 0.4

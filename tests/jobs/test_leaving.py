@@ -11,7 +11,7 @@ import pytest
 from waiting import until
 
 from holdfast import Backoff
-from holdfast.jobs import worker
+from holdfast.jobs import endings, worker
 from holdfast.kernel.errors import JobDead, StoreUnavailable, UsageError
 from holdfast.kernel.telemetry import subscribe
 from holdfast.store.states import State
@@ -319,19 +319,20 @@ async def test_what_has_ended_is_written_before_a_worker_has_left(hf, greet, bus
     handle = await greet.enqueue("ada")
     service = hf.worker(grace=0)
     await service.start()
-    await until(lambda: service.worker._apart)
+    await until(lambda: service.worker._endings.under_way())
     await service.stop()
     assert await handle.status() is State.SUCCEEDED
 
 
 async def test_what_has_ended_is_not_put_back_at_the_very_end(hf, greet, busy, monkeypatch):
     monkeypatch.setattr(worker, "_STOP_GRACE", 0.2)
+    monkeypatch.setattr(endings, "_WRITING", 0.2)
     busy.times = 1
     busy.free.clear()
     handle = await greet.enqueue("ada")
     service = hf.worker(grace=0)
     await service.start()
-    await until(lambda: service.worker._apart)
+    await until(lambda: service.worker._endings.under_way())
     await service.stop()
     assert await handle.status() is State.RUNNING
     busy.free.set()
@@ -355,7 +356,7 @@ async def test_trouble_while_it_leaves_gives_up_nothing_that_can_still_be_writte
     service = hf.worker(grace=0)
     monkeypatch.setattr(hf.store.claims, "finish_and_claim", refuse)
     await service.start()
-    await until(lambda: service.worker._apart)
+    await until(lambda: service.worker._endings.under_way())
     await service.stop()
     assert await handle.status() is State.SUCCEEDED
 

@@ -8,6 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 
 from holdfast.jobs.allowance import Allowance
+from holdfast.jobs.endings import Endings
 from holdfast.jobs.executor import Ending, Executor, Released, Settled, Unknown
 from holdfast.jobs.pace import Pace
 from holdfast.jobs.registry import Registry
@@ -18,21 +19,19 @@ from holdfast.jobs.run import Run, Stop
 from holdfast.jobs.slots import Slots
 from holdfast.kernel.clock import monotonic, shorten, sleep, timeout
 from holdfast.kernel.crashpoints import crashpoint
-from holdfast.kernel.errors import HoldfastError, NotOpen
-from holdfast.kernel.outcomes import Outcome
+from holdfast.kernel.errors import HoldfastError
 from holdfast.kernel.randomness import jittered
-from holdfast.kernel.spawn import end, over, spawn
+from holdfast.kernel.spawn import end, spawn
 from holdfast.kernel.telemetry import note
 from holdfast.store.bell import STOP
 from holdfast.store.ports import Store
-from holdfast.store.records import Claim, Finish
+from holdfast.store.records import Claim
 from holdfast.store.states import Held
 
 _RETURNED = (Released, Unknown)
 POLL = 1.0  # seconds between looks when no wake-up comes
 _AHEAD_LIMIT = 0.5  # seconds for which what was taken ahead of its slot waits at most, about
-_MOMENT = 0.5  # seconds
-_STOP_GRACE = 2.0  # seconds that stopped runs have to end, and what has ended to be written
+_STOP_GRACE = 2.0  # seconds that stopped runs have to end, and a hold to be written
 
 
 class Worker:
@@ -57,19 +56,18 @@ class Worker:
         self._slots = Slots(slots, executor, self._report)
         self._pace = {queue: Pace(number) for queue, number in slots.items()}
         self._held: Counter[str] = Counter()
-        self._finishes: list[Finish] = []
         self._bell = asyncio.Event()
         self._hints = 1  # looks that were asked for, and how many have been made
         self._looked = 0
         self.asked = self.answered = 0  # questions for claims: how many were begun, and have ended somehow
         self._trouble: str | None = None
-        self._draining = self._has_left = False
+        self._draining = False
         self._room = Room(store.leases, runs, worker=name, lease=lease)
+        self._endings = Endings(store.claims, runs, worker=name, on_over=self._over, on_apart=self._bell.set)
         self._returns = Returns(
             store.claims, lease=lease, is_over=self._is_known_to_be_over, on_empty=self._all_are_back
         )
         self._tasks: list[asyncio.Task[None]] = []
-        self._apart: set[asyncio.Task[None]] = set()  # finishes that wait for another's transaction
         self._hurried = float("inf")  # on the monotonic clock: until then what runs may end, while it leaves
         self._grace: asyncio.Timeout | None = None  # for what runs, while it leaves
         self.finished = 0  # runs that ended here
@@ -85,7 +83,7 @@ class Worker:
 
     def drain(self) -> None:
         """Claim nothing more."""
-        self._draining = True
+        self._draining = self._endings.in_haste = True
 
     async def stop(self, grace: float = 0.0) -> None:
         """Claim nothing more, let what runs end within the grace, put the rest back uncharged."""
@@ -107,14 +105,11 @@ class Worker:
     async def let_go(self) -> bool:
         """Put back what still runs after `stop`; whether there was any. The process must end now."""
         held = bool(self.runs)
-        await asyncio.gather(self._write_all(), self._returns.rest())
-        stuck = set(self._apart)
+        await asyncio.gather(self._endings.write_all(), self._returns.rest())
+        stuck = self._endings.under_way()
         await self._returns.put_back([run.claim for run in self.runs.values() if run.finish is None])
         # From now on others may run them, and nothing is waited for but what has ended meanwhile.
-        self._conclude_known()
-        with suppress(TimeoutError):
-            async with timeout(_MOMENT):
-                await over(*(self._apart - stuck))
+        await self._endings.write_known(besides=stuck)
         return held
 
     def _let_go_of_unrun(self) -> None:
@@ -140,22 +135,8 @@ class Worker:
         tasks, self._tasks = self._tasks, []
         for task in tasks:
             await end(task)
-        self._has_left = True
-        await asyncio.gather(self._write_all(), self._returns.rest(), self._room.give_back())
-
-    async def _write_all(self) -> None:
-        """What has ended, each by itself, so that none stands in the way of another. A silent store is not waited for.
-
-        Also what is known to have ended, and kept by a hook or a lock: it is not run again if that can still be written.
-        """
-        self._conclude_known()
-        with suppress(TimeoutError):
-            async with timeout(_STOP_GRACE):
-                while self._finishes or self._apart:
-                    finishes, self._finishes = self._finishes, []
-                    for item in finishes:
-                        self._begin_apart(item)
-                    await over(*self._apart)
+        self._endings.is_left = True
+        await asyncio.gather(self._endings.write_all(), self._returns.rest(), self._room.give_back())
 
     def leave_after(self, runs: int, leave: Callable[[], None]) -> None:
         """Claim nothing more once so many runs have been taken, and say so when they have ended."""
@@ -180,7 +161,7 @@ class Worker:
             await self._look_for_suspect()
         await self._room.keep()
         wants = self._wants()
-        if self._finishes or wants is not None:
+        if self._endings or wants is not None:
             await self._write(wants)
         elif self._goes_on():  # it may have been asked to leave during this round, and nobody rings twice
             self._bell.clear()
@@ -189,7 +170,7 @@ class Worker:
             await self._bell.wait()
 
     def _goes_on(self) -> bool:
-        return bool(self.runs or self._finishes or not self._draining)
+        return bool(self.runs or self._endings or not self._draining)
 
     def _seems_idle(self) -> bool:
         return not (self.runs or self._draining or self._may_look()) and self._returns.is_empty
@@ -220,7 +201,7 @@ class Worker:
         return self._allowance.of(wants) or None
 
     async def _write(self, wants: dict[str, int] | None) -> None:
-        finishes, self._finishes = self._finishes, []
+        finishes = self._endings.take()
         hints, began = self._hints, monotonic()
         claims: list[Claim] = []
         accepted: Sequence[bool | None] = []
@@ -233,52 +214,16 @@ class Worker:
             elif wants:
                 claims = await self._claims.claim(wants, lease=self._lease, worker=self.name)
         except BaseException:
-            self._finishes = finishes + self._finishes  # the token decides; asking again does no harm
+            self._endings.put_again(finishes)
             raise
         finally:
             self.answered += 1
-        for item, ok in zip(finishes, accepted, strict=True):
-            if ok is None:
-                self._begin_apart(item)
-            else:
-                self._end(item, ok)
+        self._endings.answered(finishes, accepted)
         if wants is not None:
             taken = Counter(claim.queue for claim in claims)
             if None not in accepted and _are_all(taken, wants) and not _bring_more(claims):
                 self._looked = hints  # there is no more, unless someone has hinted meanwhile
             await self._accept(claims, began)
-
-    def _begin_apart(self, item: Finish) -> None:
-        task = spawn(self._finish_apart(item), name="worker-finish")
-        self._apart.add(task)
-        task.add_done_callback(self._apart.discard)
-
-    async def _finish_apart(self, item: Finish) -> None:
-        """What waits for another's transaction, so that nothing else here does."""
-        while True:
-            try:
-                [ok] = await self._claims.finish([item])
-            except Exception as error:  # noqa: BLE001  what has ended must be written, whatever stands in the way
-                note("worker.trouble", worker=self.name, error=repr(error))
-                if self._gives_up(item, error):
-                    return
-                await sleep(jittered(0.1 if self._draining else 0.5))
-            else:
-                self._end(item, ok)
-                self._bell.set()
-                return
-
-    def _gives_up(self, item: Finish, error: Exception) -> bool:
-        """When it has left: its store may be closed, and nobody renews the claim."""
-        run = self.runs.get((item.claim.job_id, item.claim.token))
-        return self._has_left and (run is None or monotonic() > run.until or isinstance(error, NotOpen))
-
-    def _end(self, item: Finish, ok: bool) -> None:
-        run = self.runs.get((item.claim.job_id, item.claim.token))
-        if run is not None:
-            self._over(run)
-        if not ok:
-            note("job.finish_refused", job=item.claim.job_id, task=item.claim.task, token=item.claim.token)
 
     async def _accept(self, claims: list[Claim], began: float) -> None:
         if self._may_take(began):
@@ -314,13 +259,8 @@ class Worker:
         elif isinstance(ending, _RETURNED):
             spawn(self._return(run, ending), name="worker-return")
         else:
-            self._conclude(run, ending)
+            self._endings.add(run, ending)
         self._bell.set()
-
-    def _conclude_known(self) -> None:
-        for run in list(self.runs.values()):
-            if run.ending is not None:
-                self._conclude(run, run.ending)
 
     def _all_are_back(self) -> None:
         """A burst runs them yet; others find them at their next look."""
@@ -330,15 +270,6 @@ class Worker:
 
     def _is_known_to_be_over(self, key: tuple[str, int]) -> bool:
         return (run := self.runs.get(key)) is not None and run.ending is not None
-
-    def _conclude(self, run: Run, outcome: Outcome) -> None:
-        if run.finish is not None:
-            return
-        run.finish = Finish(run.claim, outcome)
-        if self._has_left:
-            self._begin_apart(run.finish)
-        else:
-            self._finishes.append(run.finish)
 
     async def _return(self, run: Run, ending: Released | Unknown) -> None:
         if isinstance(ending, Released):

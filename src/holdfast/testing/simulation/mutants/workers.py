@@ -12,6 +12,7 @@ from typing import Any
 from holdfast.jobs import executor, scheduler
 from holdfast.jobs.backoff import Backoff
 from holdfast.jobs.deaths import Deaths
+from holdfast.jobs.endings import Endings
 from holdfast.jobs.executor import Ending, Executor
 from holdfast.jobs.renewer import Renewer
 from holdfast.jobs.returns import Returns
@@ -176,16 +177,7 @@ def _a_suspect_among_others(stack: ExitStack) -> None:
 @of_workers("a finish is forgotten")
 def _a_finish_is_forgotten(stack: ExitStack) -> None:
     """what a store in trouble did not take is not written again"""
-    original = Worker._write
-
-    async def write(self: Worker, wants: dict[str, int] | None) -> None:
-        try:
-            await original(self, wants)
-        except Exception:
-            self._finishes = []
-            raise
-
-    replace(stack, Worker, "_write", write)
+    replace(stack, Endings, "put_again", lambda _self, _finishes: None)
 
 
 @of_workers("a slot too many")
