@@ -170,6 +170,23 @@ async def test_a_time_with_too_many_waiting_is_passed_over(shop, clock):
     assert (len(await nominals(shop, slow)), len(await nominals(shop, other))) == (1, 2)
 
 
+async def test_a_running_scheduler_goes_on_after_the_reset_for_a_wrong_clock(shop, clock):
+    @shop.every(60)
+    async def tick(nominal: datetime) -> None: ...
+
+    mine, years = scheduler(shop), 10 * 365 * 86_400
+    await mine.turn()
+    clock.advance(years)
+    await mine.turn()
+    clock.advance(-years)
+    await mine.turn()
+    assert await shop.store.schedules.reset(tick.name, actor="ada")
+    await mine.turn()
+    clock.advance(61)
+    await mine.turn()
+    assert len(await nominals(shop, tick)) == 2  # that of the wrong clock, and the one that is due
+
+
 async def test_many_schedulers_enqueue_one_job(url):
     apps = []
     for _ in range(4):

@@ -68,7 +68,7 @@ class Scheduler(Looping):
         note("scheduler.failed", schedule=name, error=repr(error))
 
     async def _catch_up(self, schedule: Schedule, now: datetime) -> None:
-        since = await self._since(schedule)
+        since = await self._since(schedule, now)
         if since >= now:
             return
         for nominal in _due(schedule, since, now):
@@ -84,9 +84,12 @@ class Scheduler(Looping):
                 break  # later ones would be refused as well
         self._seen[schedule.name] = now
 
-    async def _since(self, schedule: Schedule) -> datetime:
-        """Where it was left, by this scheduler or by any before it; a new schedule begins now, and the store knows it."""
-        if (seen := self._seen.get(schedule.name)) is not None:
+    async def _since(self, schedule: Schedule, now: datetime) -> datetime:
+        """Where it was left, by this scheduler or by any before it; a new schedule begins now, and the store knows it.
+
+        What was seen by a clock that has been put back since counts no more: a person may have reset the schedule for it.
+        """
+        if (seen := self._seen.get(schedule.name)) is not None and seen <= now:
             return seen
         return moment(await self._store.schedules.begin(schedule.name))
 
