@@ -295,6 +295,25 @@ async def test_middleware_and_hooks_in_order(hf):
     assert len(notes) == 1
 
 
+async def test_middleware_that_is_no_coroutine_answers_instead_of_the_task(hf):
+    class Instead(Middleware):
+        def run(self, job, call_next):
+            return call_next() if job.task == "asked" else 7
+
+    hf.use(Instead())
+
+    @hf.task(name="asked")
+    async def asked() -> int:
+        return 1
+
+    @hf.task(name="spared", retry=QUICK)
+    async def spared() -> int:
+        return 1
+
+    async with hf.worker():
+        assert [await result_of(hf, asked), await result_of(hf, spared)] == [1, 7]
+
+
 class Client:
     def __init__(self, name):
         self.name = name

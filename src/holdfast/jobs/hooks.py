@@ -100,4 +100,5 @@ class Hooks:
         async def call_next() -> Any:
             return await self._wrapped(place + 1, job, body)
 
-        return await self._around[place].run(job, call_next)
+        answer: Any = self._around[place].run(job, call_next)
+        return await answer if inspect.isawaitable(answer) else answer
