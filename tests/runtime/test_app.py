@@ -76,6 +76,18 @@ async def test_leaving_stops_the_workers_that_still_run(tmp_path, caplog):
     assert "trouble" not in caplog.text
 
 
+async def test_a_program_that_keeps_all_threads_of_its_loop_busy_is_entered_and_left(url):
+    """They are its own: asyncio has few, and a program may wait for ever in each."""
+    hf, go, loop = Holdfast(url), threading.Event(), asyncio.get_running_loop()
+    busy = [loop.run_in_executor(None, go.wait) for _ in range(64)]
+    loop.call_later(15, go.set)
+    async with hf, hf.worker(grace=1):
+        pass
+    assert not go.is_set()
+    go.set()
+    await asyncio.gather(*busy)
+
+
 async def test_a_cancelled_exit_does_not_close_the_store_under_its_jobs(url):
     hf, started, go = Holdfast(url), asyncio.Event(), asyncio.Event()
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextvars
 import threading
 from collections.abc import Callable, Coroutine
 from concurrent.futures import CancelledError, Future
@@ -87,5 +88,19 @@ def call_from_thread(loop: asyncio.AbstractEventLoop, work: Coroutine[Any, Any, 
 
 
 async def call_in_thread(call: Callable[[], T]) -> T:
-    """Call what blocks, while this loop goes on."""
-    return await asyncio.to_thread(call)
+    """Call what blocks, while this loop goes on. In a thread of its own: the program may keep all those of the loop busy."""
+    ending: Future[T] = Future()
+    inside = contextvars.copy_context()
+    threading.Thread(
+        target=inside.run, args=(_called, call, ending), name="holdfast-blocks", daemon=True
+    ).start()
+    return await asyncio.wrap_future(ending)
+
+
+def _called(call: Callable[[], T], ending: Future[T]) -> None:
+    if not ending.set_running_or_notify_cancel():
+        return
+    try:
+        ending.set_result(call())
+    except BaseException as error:  # noqa: BLE001  it is for whoever waits
+        ending.set_exception(error)

@@ -12,7 +12,7 @@ import time
 from collections.abc import Callable, Coroutine
 from typing import Any
 
-from holdfast.kernel.loops import LoopThread
+from holdfast.kernel.loops import LoopThread, call_in_thread
 from holdfast.kernel.telemetry import note
 from holdfast.kernel.world import Body, Pause, Take
 
@@ -48,7 +48,7 @@ class _Thread:
         return self._thread.is_alive()
 
     async def ended(self) -> None:
-        await asyncio.to_thread(self._thread.join)
+        await call_in_thread(self._thread.join)
 
 
 class _Beside:
@@ -63,7 +63,7 @@ class _Beside:
         try:
             await asyncio.wrap_future(self._running)
         finally:
-            await asyncio.to_thread(self._thread.stop)
+            await call_in_thread(self._thread.stop)
 
 
 def _drive(body: Body) -> None:
