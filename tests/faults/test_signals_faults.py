@@ -6,6 +6,8 @@ import asyncio
 import signal
 import time
 
+import pytest
+from faultkit import on_sqlite
 from waiting import until
 
 from holdfast.store.states import State
@@ -47,6 +49,34 @@ BLOCKS = """
 async def bad(seconds: float) -> None:
     mark("began")
     time.sleep(seconds)
+"""
+
+
+BEHIND = """
+import threading
+
+@hf.task(name="to_thread", retry=QUICK)
+async def to_thread() -> None:
+    mark("began")
+    await asyncio.to_thread(time.sleep, 600)
+
+@hf.task(name="forgets", retry=QUICK)
+def forgets() -> None:
+    threading.Thread(target=time.sleep, args=(600,)).start()
+    mark("began")
+"""
+
+RESOURCE = """
+from collections.abc import AsyncIterator
+
+class Client: ...
+
+@hf.resource
+async def client() -> AsyncIterator[Client]:
+    mark("opens")
+    await asyncio.sleep({opening})
+    yield Client()
+    await asyncio.sleep({closing})
 """
 
 
@@ -98,6 +128,29 @@ async def test_asked_to_leave_with_a_thread_that_does_not_listen(fleet):
     assert await worker.ended(seconds=6) == 0
     record = await fleet.record(job)
     assert (record.state, record.attempt, record.interruptions) == (State.QUEUED, 0, 0)
+
+
+@on_sqlite
+@pytest.mark.parametrize("task", ["to_thread", "forgets"])
+async def test_asked_to_leave_with_threads_that_tasks_have_left_behind(fleet, task):
+    """Row 13: Python would wait for them, while another worker runs the same job."""
+    fleet.program(BEHIND)
+    worker = await fleet.started("--shutdown-timeout", "0.5")
+    await fleet.put(task)
+    await fleet.marked("began")
+    worker.signal(signal.SIGTERM)
+    assert await worker.ended(seconds=8) == 0
+    assert "threads that tasks have started do not end" in worker.log
+
+
+@on_sqlite
+async def test_asked_to_leave_with_a_resource_that_is_not_closed(fleet):
+    """Row 13: its loop turns, and still it would never leave."""
+    fleet.program(RESOURCE.format(opening=0, closing=600))
+    worker = await fleet.started("--shutdown-timeout", "0")
+    worker.signal(signal.SIGTERM)
+    assert await worker.ended(seconds=20) == 70
+    assert "does not let it leave" in worker.log
 
 
 async def test_asked_to_leave_while_jobs_stream_in(fleet):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import atexit
 import ctypes
 import os
 import signal
@@ -188,6 +189,22 @@ def run_to_its_end(main: Coroutine[Any, Any, int], tell: Callable[[SystemExit], 
                 if task.done():
                     raise
                 tell(exit_)
+
+
+def unless_ended(seconds: float, call: Callable[[], None]) -> None:
+    """Call this after so long, on a thread of its own, unless this process has come to its end by then.
+
+    Python waits there for every thread that the program has started; what is registered with `atexit` comes after that, and
+    has its time.
+    """
+    ended = threading.Event()
+    atexit.register(ended.set)
+
+    def watch() -> None:
+        if not ended.wait(seconds):
+            call()
+
+    threading.Thread(target=watch, name="holdfast-end", daemon=True).start()
 
 
 def exit_now(code: int) -> None:

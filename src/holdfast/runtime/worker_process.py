@@ -13,7 +13,8 @@ import msgspec
 
 from holdfast.jobs.service import GRACE, LEASE, WorkerService
 from holdfast.kernel import voice
-from holdfast.kernel.processes import exit_now
+from holdfast.kernel.clock import monotonic
+from holdfast.kernel.processes import exit_now, unless_ended
 from holdfast.kernel.signals import on_signals
 from holdfast.kernel.telemetry import subscribe
 from holdfast.runtime.app import Holdfast
@@ -22,6 +23,8 @@ EXIT_STUCK = 70  # a run could not be stopped: the process ended itself
 EXIT_SHARE_DONE = 75  # between a child and its supervisor: it has done its share, and there may be more
 EXIT_SECOND_SIGNAL = 130
 _MARGIN = 5.0  # seconds beyond the grace: a loop that stands still then keeps the process from leaving
+_LONGEST = 11.0  # seconds beyond the grace: whoever has not left then, though its loop turns, never will
+_BEHIND = 2.0  # seconds for threads that tasks have left behind, also when the grace is over
 
 
 class WorkerOptions(msgspec.Struct, frozen=True, kw_only=True):
@@ -36,7 +39,7 @@ class WorkerOptions(msgspec.Struct, frozen=True, kw_only=True):
 
 async def run_worker(hf: Holdfast, options: WorkerOptions) -> int:
     """Run until the end; returns the exit code. A second signal does not wait."""
-    leaving = _Leaving()
+    leaving = _Leaving(options.grace)
     forget = on_signals(
         lambda number: _leave(number, leaving),
         again=_leave_at_once,
@@ -61,21 +64,34 @@ async def run_worker(hf: Holdfast, options: WorkerOptions) -> int:
     finally:
         unsubscribe()
         forget()
+    unless_ended(max(_BEHIND, leaving.until - monotonic()), partial(_end_threads, code))
     return code
 
 
 class _Leaving:
-    """The first reason to leave, as an exit code."""
+    """The first reason to leave, as an exit code. From then on its time is limited."""
 
-    def __init__(self) -> None:
-        self._code: asyncio.Future[int] = asyncio.get_running_loop().create_future()
+    def __init__(self, grace: float) -> None:
+        self._grace = grace
+        self.until = 0.0  # on the monotonic clock: the end of the grace
+        self.code: asyncio.Future[int] = asyncio.get_running_loop().create_future()
 
     def set(self, code: int = 0) -> None:
-        if not self._code.done():
-            self._code.set_result(code)
+        if not self.code.done():
+            self.code.set_result(code)
+            self.until = monotonic() + self._grace
+            unless_ended(
+                self._grace + _LONGEST, partial(_stuck, "a resource or the store does not let it leave")
+            )
 
     async def wait(self) -> int:
-        return await self._code
+        return await self.code
+
+
+def _end_threads(code: int) -> None:
+    """All its jobs are written or put back: what such a thread still does for one, another worker does again."""
+    say("threads that tasks have started do not end: they end with this process")
+    exit_now(code)
 
 
 def _leave(number: signal.Signals, leaving: _Leaving) -> None:
