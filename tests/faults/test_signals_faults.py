@@ -153,6 +153,16 @@ async def test_asked_to_leave_with_a_resource_that_is_not_closed(fleet):
     assert "does not let it leave" in worker.log
 
 
+@on_sqlite
+async def test_asked_to_leave_before_it_has_started(fleet):
+    """Row 13: it has no jobs, so there is nothing to wait for."""
+    fleet.program(RESOURCE.format(opening=600, closing=0))
+    worker = fleet.start()
+    await fleet.marked("opens")
+    worker.signal(signal.SIGTERM)
+    assert await worker.ended(seconds=8) == 0
+
+
 async def test_asked_to_leave_while_jobs_stream_in(fleet):
     """Row 13: at whatever moment of claiming the signal comes, no job is left behind charged or held."""
     fleet.program(LONG)

@@ -16,6 +16,7 @@ from holdfast.kernel import voice
 from holdfast.kernel.clock import monotonic
 from holdfast.kernel.processes import exit_now, unless_ended
 from holdfast.kernel.signals import on_signals
+from holdfast.kernel.spawn import end, start
 from holdfast.kernel.telemetry import subscribe
 from holdfast.runtime.app import Holdfast
 
@@ -51,10 +52,10 @@ async def run_worker(hf: Holdfast, options: WorkerOptions) -> int:
         async with hf:
             service = hf.worker(options.queues, lease=options.lease, grace=options.grace, stuck=_stuck)
             service.name = options.name or service.name  # its supervisor has made one, and knows it by that
-            await service.start()
-            _watch(service, options, leaving)
-            gc.freeze()  # what is here now stays: looking through it again and again takes a twentieth of the time
-            gc.set_threshold(20_000)
+            if await _started(service, leaving):
+                _watch(service, options, leaving)
+                gc.freeze()  # what is here now stays: looking through it again and again takes a twentieth of the time
+                gc.set_threshold(20_000)
             code = await leaving.wait()
             try:
                 await service.stop()
@@ -86,6 +87,18 @@ class _Leaving:
 
     async def wait(self) -> int:
         return await self.code
+
+
+async def _started(service: WorkerService, leaving: _Leaving) -> bool:
+    """Whether it was. Who is asked to leave meanwhile does not wait for a resource that cannot be opened."""
+    starting = start(service.start(), name="worker-start")
+    await asyncio.wait((starting, leaving.code), return_when=asyncio.FIRST_COMPLETED)
+    if not starting.done():
+        await end(starting)
+    if starting.cancelled():
+        return False
+    starting.result()
+    return True
 
 
 def _end_threads(code: int) -> None:
