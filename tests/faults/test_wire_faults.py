@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
 import signal
+import time
 
 from faultkit import on_postgres
 from waiting import until
@@ -178,3 +180,20 @@ async def test_asked_to_leave_while_cut_off(fleet, wire):
         3,
     )  # a grace of 1 s, and a second or two for each thing it tries
     assert (await fleet.record(job)).state is State.RUNNING
+
+
+@on_postgres
+async def test_a_supervisor_that_is_asked_twice_while_cut_off(fleet, wire):
+    """Rows 14 and 40: it cannot put back what its children held, and does not wait for that."""
+    fleet.program(SHIP)
+    supervisor = await fleet.started("-p", "1", "--shutdown-timeout", "600", url=wire.url, lease=10)
+    await fleet.put("wait")
+    await fleet.marked("began")
+    wire.fall_silent()
+    supervisor.signal(signal.SIGTERM)
+    await supervisor.says("are asked to leave")
+    told = time.monotonic()
+    while time.monotonic() < told + 0.5:  # two that come at once are one
+        await asyncio.sleep(0.05)
+    supervisor.signal(signal.SIGTERM)
+    assert await supervisor.ended(seconds=15) == 130

@@ -19,7 +19,7 @@ _SHORT_LIFE = 5.0  # seconds; whoever dies sooner is started again after a growi
 _LONGEST_PAUSE = 30.0
 _KILL_AFTER = 12.0  # seconds beyond the grace: a store that does not answer takes some
 _TRIES = 5  # of putting back what a dead child held
-_LAST_LOOK = 5.0  # seconds to find, while we leave, that a child which left in order holds nothing
+_LAST_LOOK = 5.0  # seconds to find, while we leave, what a child still held
 _NOT_STARTED = 71  # as the exit code of a child that never was
 SUPERVISOR = "HOLDFAST_SUPERVISOR"  # in a child's environment: the pid of who started it
 
@@ -99,18 +99,22 @@ class Supervisor:
         seems_well = code in (0, EXIT_SHARE_DONE) or was_asked
         if not seems_well:
             say(f"worker {name} died ({_how(code)})")
-        hurried = seems_well and self._leaving.is_set()
-        rescued = await (self._put_back_in_time(name) if hurried else self._put_back(name))
+        rescued = await self._put_back_in_time(name)
         if rescued and seems_well:
             say(f"worker {name} died ({_how(code)}, in the middle of its work)")
         return bool(rescued) or not seems_well
 
     async def _put_back_in_time(self, name: str) -> Sequence[object]:
-        """A store that does not answer must not keep us for a child that left in order, as far as we know."""
+        """A store that does not answer must not keep us when we leave: what a child held comes back when its leases end."""
+        work = spawn(self._put_back(name), name=f"put-back:{name}")
+        leaving = spawn(self._leaving.wait(), name=f"leaving:{name}")
+        await asyncio.wait((work, leaving), return_when=asyncio.FIRST_COMPLETED)
+        leaving.cancel()
         try:
             async with timeout(_LAST_LOOK):
-                return await self._put_back(name)
+                return await work
         except TimeoutError:
+            say(f"what worker {name} may have held was not put back: the store does not answer")
             return ()
 
     async def _put_back(self, name: str) -> Sequence[object]:
