@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import sys
+import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AsyncExitStack
@@ -15,7 +16,9 @@ import pytest
 import holdfast
 from holdfast import Backoff, Job
 from holdfast.jobs.blocking import Portal
-from holdfast.kernel.errors import CommitUnknown
+from holdfast.kernel import errands
+from holdfast.kernel.errands import BackCalls
+from holdfast.kernel.errors import CommitUnknown, TransactionEnded
 from holdfast.kernel.threads import Stopped, ThreadCall, Threads
 from holdfast.store.states import State
 from holdfast.testing import drain
@@ -175,6 +178,60 @@ async def test_a_block_that_is_dropped_in_a_foreign_thread_is_left(portal):
 
     await asyncio.to_thread(forgetful)
     await until(lambda: block.ends == ["rolled back"])
+
+
+@pytest.mark.parametrize("is_served", [False, True])
+def test_a_loop_that_is_closed_with_all_that_ran_on_it_keeps_no_thread(is_served, monkeypatch):
+    monkeypatch.setattr(errands, "_LOOKS", 0.05)
+    loop, portal, begun, told = asyncio.new_event_loop(), Portal(None), threading.Event(), []
+    portal.home = loop
+
+    async def lasts():
+        begun.set()
+        await asyncio.sleep(600)
+
+    def waits():
+        try:
+            portal.run(lasts, BackCalls() if is_served else None)
+        except CommitUnknown as error:
+            told.append(error)
+
+    async def main():
+        thread = threading.Thread(target=waits, daemon=True)
+        thread.start()
+        await until(begun.is_set)
+        return thread
+
+    thread = loop.run_until_complete(main())
+    loop.close()  # and not `asyncio.run`, which ends the tasks
+    thread.join(5)
+    assert told
+
+
+def test_a_block_on_a_loop_that_is_closed_is_not_left_well(monkeypatch):
+    monkeypatch.setattr(errands, "_LOOKS", 0.05)
+    loop, portal, block, closed, told = asyncio.new_event_loop(), Portal(None), Block(), threading.Event(), []
+    portal.home = loop
+
+    def leaves():
+        try:
+            with portal.entered(block):
+                closed.wait(5)
+        except TransactionEnded as error:
+            told.append(error)
+
+    async def main():
+        thread = threading.Thread(target=leaves, daemon=True)
+        thread.start()
+        await until(lambda: block.entered)
+        return thread
+
+    thread = loop.run_until_complete(main())
+    loop.close()
+    closed.set()
+    thread.join(5)
+    assert told
+    assert block.ends == []
 
 
 async def test_a_task_that_is_stopped_while_it_waits_for_a_transaction_holds_none(hf):

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Coroutine
-from concurrent.futures import Future
+from concurrent.futures import CancelledError, Future
 from contextlib import suppress
 from functools import partial
-from queue import SimpleQueue
+from queue import Empty, SimpleQueue
 from typing import Any, Generic, TypeVar
 
 from holdfast.kernel.loops import result_of
@@ -15,6 +15,7 @@ from holdfast.kernel.spawn import outlast, start
 from holdfast.kernel.threads import Caller, carried, exposed
 
 T = TypeVar("T")
+_LOOKS = 1.0  # seconds between looks whether the loop is still there
 
 
 class Errand(Generic[T]):
@@ -36,7 +37,20 @@ class Errand(Generic[T]):
         loop.call_soon_threadsafe(self._start)  # in the context of this thread
 
     def result(self) -> T:
+        self.wait_for(self.ending)
         return result_of(self.ending)
+
+    def wait_for(self, part: Future[Any]) -> None:
+        """Until this, which comes with the end at the latest, is there."""
+        while not part.done():
+            with suppress(TimeoutError, CancelledError):
+                part.exception(_LOOKS)
+            self.look()
+
+    def look(self) -> None:
+        """Whoever closes a loop without ending its tasks tells nobody who waits for them."""
+        if self._loop is not None and self._loop.is_closed():
+            self.ending.cancel()
 
     def cancel(self) -> None:
         self._unwanted = True
@@ -95,7 +109,7 @@ class BackCalls(Caller):
         """In a shelter, until it has ended; returns its result. The functions are not sheltered."""
         errand.ending.add_done_callback(lambda _: self._inbox.put(None))
         stopped: BaseException | None = None
-        while (asked := self._inbox.get()) is not None:
+        while (asked := self._next(errand)) is not None:
             function, answer = asked
             try:
                 if stopped is not None:
@@ -109,3 +123,10 @@ class BackCalls(Caller):
         if stopped is not None:
             raise stopped
         return errand.result()
+
+    def _next(self, errand: Errand[Any]) -> tuple[Callable[[], Any], Future[Any]] | None:
+        while True:
+            try:
+                return self._inbox.get(timeout=_LOOKS)
+            except Empty:
+                errand.look()

@@ -43,6 +43,7 @@ class Loan(Generic[T]):
             call.at_end.add(self.abandon)
         self._errand.ending.add_done_callback(lambda _: self._lent.cancel())
         send(self._errand)
+        self._errand.wait_for(self._lent)
         try:
             return self._lent.result()
         except CancelledError:
@@ -91,6 +92,8 @@ class Loan(Generic[T]):
         try:
             self._lent.set_result(lent)
             error = await self._end
+        except GeneratorExit:  # the loop is closed: nothing can be awaited any more
+            raise
         except BaseException as cut_off:
             await _left(self._block, cut_off)
             raise
