@@ -15,7 +15,7 @@ from holdfast.kernel.ids import new_id
 from holdfast.store.records import NewJob
 
 
-@pytest.mark.parametrize("queues", [{"a": 0}, {"": 1}, {"a": "ten"}, {"a": -1}, {"x" * 201: 1}])
+@pytest.mark.parametrize("queues", [{}, {"a": 0}, {"": 1}, {"a": "ten"}, {"a": -1}, {"x" * 201: 1}])
 async def test_slots_are_checked(hf, queues):
     with pytest.raises(UsageError):
         hf.worker(queues)

@@ -48,6 +48,8 @@ def check_slots(queues: Any) -> dict[str, int]:
         raise UsageError(
             f'queues is a dict of slots by queue, such as {{"default": 10}}; not {show(queues)}.'
         )
+    if not queues:
+        raise UsageError('A worker serves at least one queue, such as {"default": 10}.')
     return {
         check_name("queue", queue): check_int(f"slots of {queue!r}", slots, 1, 100_000)
         for queue, slots in queues.items()
