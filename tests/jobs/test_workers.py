@@ -21,6 +21,17 @@ async def test_slots_are_checked(hf, queues):
         hf.worker(queues)
 
 
+async def test_the_longest_name_of_a_worker_leaves_room_for_the_owners_of_locks(hf):
+    @hf.task(lock="x")
+    async def locked() -> int:
+        return 1
+
+    with pytest.raises(UsageError, match="too long"):
+        hf.worker(name="x" * 364)
+    async with hf.worker(name="x" * 363):
+        assert await (await locked.enqueue()).result(10) == 1
+
+
 async def test_slots_are_never_exceeded(hf):
     running = {"a": 0, "b": 0}
     most = dict(running)
