@@ -8,7 +8,7 @@ import pytest
 from running import QUICK, result_of
 from waiting import heard, until
 
-from holdfast import Backoff, Holdfast, Job
+from holdfast import Backoff, Holdfast, Job, Middleware
 from holdfast.store.states import State
 from holdfast.testing import drain
 
@@ -50,6 +50,57 @@ async def test_rows_and_success_commit_together(hf):
     assert len(notes) == 1
     async with hf.transaction() as tx:
         assert len(await tx.fetch("SELECT job FROM shipped")) == 1
+
+
+class Slow:
+    """A transaction whose end is done, or not, and takes long to be told."""
+
+    def __init__(self, block, is_done):
+        self._block, self._is_done = block, is_done
+
+    async def __aenter__(self):
+        return await self._block.__aenter__()
+
+    async def __aexit__(self, *error):
+        if self._is_done:
+            await self._block.__aexit__(*error)
+        try:
+            await asyncio.sleep(600)
+        finally:
+            if not self._is_done:
+                stopped = asyncio.CancelledError()
+                await self._block.__aexit__(type(stopped), stopped, None)
+
+
+@pytest.mark.parametrize("is_done", [True, False])
+async def test_who_is_stopped_during_the_commit_has_succeeded_if_that_was_done(hf, monkeypatch, is_done):
+    told, real = [], hf.store.transaction
+
+    class Listener(Middleware):
+        def on_dead(self, job, error):
+            told.append(error)
+
+    @hf.task(timeout=0.3, retry=Backoff(attempts=1))
+    async def ship(job: Job) -> None:
+        async with job.commit():
+            pass
+
+    hf.use(Listener())
+    monkeypatch.setattr(hf.store, "transaction", lambda: Slow(real(), is_done))
+    async with hf.worker():
+        handle = await ship.enqueue()
+        with heard("job.finish_refused") as refused, heard("job.failed_after_completion") as notes:
+            await until(lambda: notes or told)
+            await until_over(handle)
+    assert (await handle.record()).state is (State.SUCCEEDED if is_done else State.DEAD)
+    assert (len(notes), len(told), refused) == ((1, 0, []) if is_done else (0, 1, []))
+
+
+async def until_over(handle):
+    async def is_over():
+        return (await handle.record()).state in (State.SUCCEEDED, State.DEAD)
+
+    await until(is_over)
 
 
 async def test_who_has_lost_the_job_commits_nothing(hf):

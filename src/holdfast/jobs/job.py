@@ -247,14 +247,21 @@ class Job:
 
         `async with job.commit() as tx:` raises LeaseLost, and rolls back, when someone else may run the job now.
         """
+        is_written = False
         try:
             async with self._store.transaction() as tx:
                 yield tx
                 await self._finish(tx, result)
+                # Who is stopped during the commit does not know how that ended: then the store is asked.
+                is_written = self.completed = True
         except CommitUnknown as lost:
-            if not await self._settled(lost):
-                raise
-        self.completed = True
+            if is_written and await self._settled(lost):
+                return
+            self.completed = self.completed and not is_written
+            raise
+        except Exception:
+            self.completed = self.completed and not is_written
+            raise
 
     async def complete(self, *, tx: Any, result: Any = None) -> None:
         """The same in the caller's own transaction: the job has succeeded if and only if that commits."""
