@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import pytest
 
-from holdfast import Backoff, Found, Job, NotFound
+from holdfast import Backoff, CannotTell, Found, Job, NotFound
 from holdfast.kernel.crashpoints import armed
 from holdfast.store.states import State
 from holdfast.store.steps import Progress
@@ -38,6 +38,35 @@ async def test_a_deploy_does_not_make_a_bare_effect_repeatable(hf, now):
         await drain(hf)
     assert await handle.status() is State.UNKNOWN
     assert calls == [1]
+
+
+@pytest.mark.parametrize("now", ["keyed", "at_least_once"])
+async def test_a_deploy_does_not_make_it_repeatable_after_a_look_that_found_nothing(hf, now):
+    calls, answers = [], [OSError("the lookup is down"), NotFound, CannotTell]
+
+    async def lost() -> None:
+        calls.append(1)
+        raise TimeoutError("no answer")
+
+    async def find():
+        if isinstance(answer := answers.pop(0), Exception):
+            raise answer
+        return answer
+
+    @hf.task(retry=AGAIN)
+    async def publish(job: Job) -> None:
+        policy = "at_most_once" if job.attempt == 1 else now
+        await job.effect("publish", lost, policy=policy, reconcile=find, settle=0.1)
+
+    handle = await publish.enqueue()
+    async with hf.worker():
+        async with asyncio.timeout(10):
+            while answers or await handle.status() in (State.QUEUED, State.RUNNING):
+                await asyncio.sleep(0.02)
+    assert await handle.status() is State.UNKNOWN
+    assert calls == [1]
+    await handle.cancel()
+    assert "nobody knows whether effect 'publish' was done" in (await handle.record()).reason
 
 
 async def test_a_refused_connection_says_nothing_by_itself(hf):

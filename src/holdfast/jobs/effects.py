@@ -25,6 +25,7 @@ from holdfast.store.steps import Kind, Progress
 T = TypeVar("T")
 Policy = Literal["at_most_once", "at_least_once", "keyed"]
 _POLICIES = (Kind.AT_MOST_ONCE, Kind.AT_LEAST_ONCE, Kind.KEYED)
+_BY_STRICTNESS = (Kind.AT_MOST_ONCE, Kind.KEYED, Kind.AT_LEAST_ONCE)  # what may be repeated least comes first
 SETTLE = 60.0  # seconds after its call during which an effect that is not found may still appear
 KEY_TTL = 86_400.0  # seconds for which the other side remembers a key
 # What ends a run before its call is made.
@@ -93,6 +94,8 @@ class Effect:
         record = place.record
         assert record is not None
         place.fingerprint = record.fingerprint
+        # What is written of that call says so too: the attempt after this one may know no more of it than this.
+        place.kind = min(record.kind, self._manner.kind, key=_BY_STRICTNESS.index)
         self._steps.open[place.name] = place
         told = f"an earlier attempt (token {record.token}) began it and was lost"
         if record.fingerprint != self._call.fingerprint() and not self._may_repeat():
@@ -109,7 +112,7 @@ class Effect:
             try:
                 result = await self._call.once()
             except asyncio.CancelledError:
-                if self._manner.kind is Kind.AT_LEAST_ONCE:
+                if self._place.kind is Kind.AT_LEAST_ONCE:
                     self._failed(TimeoutError(CUT_OFF))
                 raise
             except Exception as error:
@@ -135,7 +138,7 @@ class Effect:
 
     def _failed(self, error: Exception) -> None:
         """The task may go on without it, unless it may have been done: then another way would be a second one."""
-        if self._manner.kind is Kind.AT_LEAST_ONCE or self._place.name not in self._steps.open:
+        if self._place.kind is Kind.AT_LEAST_ONCE or self._place.name not in self._steps.open:
             self._steps.failed(self._place, error)
 
     async def _before_again(self) -> Found[Any] | None:
@@ -146,6 +149,8 @@ class Effect:
 
     async def _begin(self) -> None:
         self._in_doubt = self._place.name in self._steps.open
+        if not self._in_doubt:
+            self._place.kind = self._manner.kind
         self._called = True
         try:
             await self._write(Progress.BEGUN)
@@ -189,14 +194,9 @@ class Effect:
 
     def _may_repeat(self) -> bool:
         """Whether a second call does no harm: as the task says now, and as it said when it was begun."""
-        record = self._place.record
-        kinds = {self._manner.kind} | ({record.kind} if record is not None and self._place.is_open else set())
-        return all(self._is_harmless(kind) for kind in kinds)
-
-    def _is_harmless(self, kind: Kind) -> bool:
-        if kind is Kind.KEYED:
+        if self._place.kind is Kind.KEYED:
             return self._steps.age(self._place) < self._manner.key_ttl
-        return kind is Kind.AT_LEAST_ONCE
+        return self._place.kind is Kind.AT_LEAST_ONCE
 
     async def _not_found(self, why: str) -> None:
         """It counts only when what was on its way has arrived: `settle` seconds after it was first looked for in vain."""
