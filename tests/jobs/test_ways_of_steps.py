@@ -22,6 +22,10 @@ class Busy(Exception):
         self.code = code
 
 
+class Refused(Exception):
+    """The other side says that it did nothing."""
+
+
 async def progress(hf, handle):
     return {each.name: each.progress for each in await hf.store.steps.load(handle.id, 0)}
 
@@ -226,3 +230,32 @@ async def test_a_coroutine_that_nobody_waited_for_does_nothing_after_the_run(hf)
     with pytest.raises(UsageError, match="has ended"):
         await tasks[0]
     assert calls == []
+
+
+async def test_a_handled_failure_stays_one_when_an_earlier_failure_ends_the_run(hf):
+    """An effect was done instead of it: a gallery in a better mood would get a second post."""
+    posts, moods = [], [OSError("no cache"), Refused("no")]
+
+    def sometimes(name):
+        if moods:
+            raise moods.pop(0)
+        posts.append(name)
+
+    @hf.task(retry=AGAIN)
+    async def publish(job: Job) -> None:
+        failure = None
+        try:
+            await job.step("warm", sometimes, "cache")
+        except OSError as error:
+            failure = error
+        try:
+            await job.effect("first", sometimes, "first", policy="at_most_once", not_done=(Refused,))
+        except Refused:
+            await job.effect("second", posts.append, "second", policy="at_most_once")
+        if failure is not None:
+            raise failure
+
+    handle = await publish.enqueue()
+    await drain(hf)
+    assert await handle.status() is State.SUCCEEDED
+    assert posts == ["second", "cache"]

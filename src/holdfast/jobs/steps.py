@@ -35,7 +35,7 @@ _RECORDED = (
     Progress.ASIDE,
     Progress.HANDLED,
 )  # for good: it is not called again
-_NOT_DEMANDED = (Progress.FAILED, Progress.ASIDE)  # a later attempt need not come by
+_NOT_DEMANDED = (Progress.FAILED, Progress.ASIDE, Progress.HANDLED)  # a later attempt need not come by
 CUT_OFF = "its task stopped waiting for it"  # as with a timeout around it
 _ADVICE = "Run it with the code that began it, or replay it with edited arguments, and it begins anew."
 
@@ -295,16 +295,18 @@ class Steps:
     async def reconsider(self, error: BaseException) -> None:
         """What ends the run, if it is a failure that was kept, was not handled after all.
 
-        Nor is the way that the task took after it one that later attempts must take: they try the step again.
+        Nor is the way that the task took after it one that later attempts must take: they try the step again. But where an
+        effect was done instead of what has failed, that failure stays: the way around it would be a second effect.
         """
         failed = [place for place, failure in self._handled if _is_part(failure, error)]
+        first = min((place.number for place in failed), default=MOST_STEPS)
+        done = [each for each in self._done if each.number > first]
+        last = max((each.number for each in done if each.kind is not Kind.STEP), default=0)  # effect
+        failed += [place for place, _ in self._handled if place.number > max(first, last)]
         for place in failed:
             await self.write(place, Progress.FAILED)
-        first = min((place.number for place in failed), default=MOST_STEPS)
-        for place in [each for each in self._done if each.number > first]:
+        for place in done:
             await self.write(place, Progress.ASIDE)
-        for place, _ in [each for each in self._handled if each[0].number > first]:
-            await self.write(place, Progress.FAILED)
 
     # --- writing ---
 
