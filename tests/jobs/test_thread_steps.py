@@ -98,6 +98,32 @@ async def test_a_failure_is_not_handled_by_what_its_thread_does_next(hf, calls):
     assert calls == [0, 1, 2, 0]
 
 
+async def test_a_thread_may_try_again_while_the_task_goes_on(hf, calls):
+    def upload() -> None:
+        calls.append(1)
+        if len(calls) < 3:
+            raise OSError("cut off")
+
+    @hf.task(retry=Backoff(attempts=1))
+    def ship(job: Job) -> None:
+        def patient() -> None:
+            while True:
+                try:
+                    return job.blocking.step("upload", upload)
+                except OSError:
+                    time.sleep(0.05)
+
+        with ThreadPoolExecutor(1) as pool:
+            uploaded = pool.submit(patient)
+            for number in range(10):
+                job.blocking.step(f"own:{number}", time.sleep, 0.02)
+        uploaded.result()
+
+    await ship.enqueue()
+    [ran] = await drain(hf)
+    assert (ran.state, len(calls)) == (State.SUCCEEDED, 3)
+
+
 async def test_within_a_thread_the_order_is_fixed(hf, calls):
     @hf.task(retry=AGAIN)
     def ship(job: Job) -> None:

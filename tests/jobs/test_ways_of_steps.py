@@ -259,3 +259,67 @@ async def test_a_handled_failure_stays_one_when_an_earlier_failure_ends_the_run(
     await drain(hf)
     assert await handle.status() is State.SUCCEEDED
     assert posts == ["second", "cache"]
+
+
+@pytest.mark.parametrize("below", [False, True])
+async def test_a_coroutine_may_try_again_while_others_go_on(hf, below):
+    """What is done for it by a coroutine below it, such as a limit of time makes, has ended when it tries again."""
+    calls = []
+
+    async def upload() -> str:
+        calls.append(1)
+        if len(calls) < 3:
+            raise OSError("cut off")
+        return "there"
+
+    @hf.task(retry=Backoff(attempts=1))
+    async def ship(job: Job) -> str:
+        async def patient() -> str:
+            while True:
+                asked = job.step("upload", upload)
+                try:
+                    return await (asyncio.create_task(asked) if below else asked)
+                except OSError:
+                    await asyncio.sleep(0.1)
+
+        async def other(name: str) -> None:
+            for number in range(10):
+                await job.step(f"{name}:{number}", asyncio.sleep, 0.03)
+
+        async with asyncio.TaskGroup() as group:
+            uploaded = group.create_task(patient())
+            group.create_task(other("beside"))
+            await other("own")
+        return uploaded.result()
+
+    await ship.enqueue()
+    [ran] = await drain(hf)
+    assert (ran.state, ran.result) == (State.SUCCEEDED, "there")
+
+
+async def test_a_failure_that_was_handled_beside_the_task_stays_one(hf):
+    """Also that of a coroutine below: who has waited for it goes on."""
+    posts, moods = [], [Refused("no")]
+
+    async def first() -> None:
+        if moods:
+            raise moods.pop()
+        posts.append("first")
+
+    @hf.task(retry=AGAIN)
+    async def publish(job: Job) -> None:
+        async def one() -> None:
+            asked = job.effect("first", first, policy="at_most_once", not_done=(Refused,))
+            try:
+                await asyncio.create_task(asked)
+            except Refused:
+                await job.effect("second", posts.append, "second", policy="at_most_once")
+            if job.attempt == 1:
+                raise RuntimeError
+
+        await asyncio.gather(one())
+
+    handle = await publish.enqueue()
+    await drain(hf)
+    assert await handle.status() is State.SUCCEEDED
+    assert posts == ["second"]

@@ -7,7 +7,6 @@ import hashlib
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from typing import Any, Protocol
-from weakref import WeakKeyDictionary
 
 from holdfast.jobs.backoff import Backoff
 from holdfast.jobs.blocking import Portal
@@ -40,7 +39,6 @@ class Job:
     """One run of a job: a first parameter annotated `Job` receives it."""
 
     __slots__ = (
-        "_branches",
         "_claim",
         "_hold",
         "_portal",
@@ -62,7 +60,6 @@ class Job:
     ) -> None:
         self._claim, self._store, self._portal, self._hold = claim, store, portal, hold
         self._threads = threads  # for the plain functions of its steps
-        self._branches: WeakKeyDictionary[object, str] | None = None  # by what threads do beside the task
         self.steps: Steps | None = None  # once it has asked for one
         self.completed = False  # its success is written, in a transaction of the task
         self.lost = False  # a write of this run was refused: someone else may run the job now
@@ -190,11 +187,7 @@ class Job:
 
     def branch_of(self, work: object | None, name: str) -> str:
         """On the loop: what a thread does beside the task is known by its first step, as a coroutine is."""
-        if work is None:
-            return ""
-        if self._branches is None:
-            self._branches = WeakKeyDictionary()
-        return self._branches.setdefault(work, name)
+        return "" if work is None else self._its_steps().branch_of(work, name)
 
     async def know_steps(self) -> None:
         """Before its task begins: what earlier attempts have recorded.

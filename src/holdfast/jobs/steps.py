@@ -7,7 +7,7 @@ from collections import defaultdict, deque
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from typing import Any
-from weakref import WeakKeyDictionary
+from weakref import WeakKeyDictionary, WeakValueDictionary
 
 import msgspec
 
@@ -23,7 +23,7 @@ from holdfast.kernel.errors import PayloadError, StepLeft, UsageError
 from holdfast.kernel.masking import secret_values
 from holdfast.kernel.names import check_name
 from holdfast.kernel.outcomes import RESULT_LIMIT
-from holdfast.kernel.threads import Stopped
+from holdfast.kernel.threads import Stopped, is_over
 from holdfast.store.ports import Store
 from holdfast.store.records import Claim
 from holdfast.store.steps import MOST_STEPS, OPEN, Kind, Progress, Step, StepRecord
@@ -80,8 +80,10 @@ class Steps:
     ) -> None:
         self._claim, self._store, self._lost, self._stopped = claim, store, lost, stopped
         self._home = home or asyncio.current_task()  # the task's own coroutine
-        self._branches: WeakKeyDictionary[asyncio.Task[Any], str] = WeakKeyDictionary()
-        self._loading = asyncio.Lock()
+        self._branches: WeakKeyDictionary[object, str] = WeakKeyDictionary()  # by task or thread
+        self._works: WeakValueDictionary[str, object] = WeakValueDictionary()  # the same by branch
+        self._last: dict[str, str] = {}  # by branch: the step that it has asked for last
+        self._loading, self._placing = asyncio.Lock(), asyncio.Lock()
         self._loaded = 0.0  # on the monotonic clock; 0: nothing is known yet
         self._known: dict[str, StepRecord] = {}
         self._expected: dict[str, deque[StepRecord]] = {}  # by branch: recorded, and not asked for yet
@@ -139,7 +141,20 @@ class Steps:
         )
 
     async def _place(self, name: str, kind: Kind, branch: str | None) -> Place:
-        if (failed := self._take_failed(name, kind)) is not None:
+        """One after the other: while a failure is being kept, nobody asks for that step again."""
+        try:
+            await self._placing.acquire()
+        except BaseException:
+            self._left.append(name)
+            raise
+        try:
+            self.check_goes_on()  # it may have waited
+            return await self._found_place(name, kind, branch)
+        finally:
+            self._placing.release()
+
+    async def _found_place(self, name: str, kind: Kind, branch: str | None) -> Place:
+        if (failed := self._take_failed(name, kind) or self._take_back(name, kind)) is not None:
             return failed
         if name in self._asked:
             raise UsageError(
@@ -155,6 +170,7 @@ class Steps:
             self._left.append(name)
             raise
         record = self._next_in_order(name, branch)
+        self._last[branch] = name
         if record is not None:
             return Place(name, record.number, branch, record, kind)
         if self._number > MOST_STEPS:
@@ -165,7 +181,13 @@ class Steps:
     def _branch(self, name: str) -> str:
         """A coroutine beside the task's own is known by its first step: there is no order between the two."""
         task = asyncio.current_task()
-        return "" if task is self._home or task is None else self._branches.setdefault(task, name)
+        return "" if task is self._home or task is None else self.branch_of(task, name)
+
+    def branch_of(self, work: object, name: str) -> str:
+        """The same for whatever goes on beside the task."""
+        branch = self._branches.setdefault(work, name)
+        self._works[branch] = work
+        return branch
 
     async def load(self) -> None:
         """Once for each run."""
@@ -269,22 +291,38 @@ class Steps:
             for place, error in failures:
                 if place.name == name:
                     failures.remove((place, error))
-                    place.kind = kind
-                    if place.record is not None:
-                        place.record = msgspec.structs.replace(place.record, progress=Progress.FAILED)
-                    return place
+                    return _anew(place, kind)
         return None
 
-    async def _keep_handled(self, branch: str) -> None:
-        """The task's own coroutine has waited for the others, so it has handled their failures too."""
-        branches = [branch] if branch else list(self._failed)
-        for each in branches:
-            for place, error in self._failed.pop(each, []):
-                await self._keep(place, error)
+    def _take_back(self, name: str, kind: Kind) -> Place | None:
+        """The same, after others have gone on beside it: for them its failure was kept, but its own way has not gone on."""
+        for place, error in self._handled:
+            if place.name == name:
+                if self._last.get(place.branch) != name or self._expected.get(place.branch):
+                    return None
+                self._handled.remove((place, error))
+                return _anew(place, kind)
+        return None
 
-    async def _keep(self, place: Place, error: Exception) -> None:
+    async def _keep_handled(self, by: str) -> None:
+        """Who goes on has handled its own failures, and those of what has ended: it may have waited for that."""
+        for branch in [each for each in self._failed if self._is_handled(each, by)]:
+            for place, error in self._failed.pop(branch, []):
+                await self._keep(place, error, by)
+
+    def _is_handled(self, branch: str, by: str) -> bool:
+        """What a thread does for a pool that we do not know may have ended: the task itself has waited for it."""
+        if branch in ("", by):
+            return branch == by
+        work = self._works.get(branch)
+        return work is None or is_over(work) or (by == "" and not isinstance(work, asyncio.Task))
+
+    async def _keep(self, place: Place, error: Exception, by: str) -> None:
         text = kept(error, secret_values(self._claim.args))
         if not isinstance(again(text), type(error)):
+            if by not in ("", place.branch):  # who has ended beside it may be about to end the run
+                self.failed(place, error)
+                return
             raise self.end_with(
                 Reject(f"Step {place.name!r} failed with {type(error).__qualname__}, which cannot be kept: where the task "
                     "catches it now, a later attempt would not. Catch it in the function of the step.")
@@ -404,6 +442,14 @@ class Steps:
         record = place.record
         assert record is not None
         return record.now - record.at + monotonic() - self._loaded
+
+
+def _anew(place: Place, kind: Kind) -> Place:
+    """It has failed, and is asked for again in the same run."""
+    place.kind = kind
+    if place.record is not None:
+        place.record = msgspec.structs.replace(place.record, progress=Progress.FAILED)
+    return place
 
 
 def _is_part(failure: Exception, error: BaseException | None) -> bool:

@@ -9,7 +9,7 @@ import sys
 import threading
 from abc import ABC, abstractmethod
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
 from types import FrameType
 from typing import TypeVar
 
@@ -126,6 +126,14 @@ def this_work() -> object:
                 return found
         frame = frame.f_back
     return threading.current_thread()
+
+
+def is_over(work: object) -> bool:
+    """Of what `this_work` tells, or of a coroutine's task: whether it can do nothing more."""
+    if isinstance(work, threading.Thread):
+        return not work.is_alive()
+    ending = getattr(work, "future", work)  # what a pool was given, or a task
+    return isinstance(ending, asyncio.Future | Future) and ending.done()
 
 
 def carried(call: Callable[[], T]) -> T:
