@@ -31,7 +31,7 @@ async def progress(hf, handle):
 
 
 @pytest.mark.parametrize("how", ["drained", "timed out"])
-@pytest.mark.parametrize("kind", ["async", "plain"])
+@pytest.mark.parametrize("kind", ["async", "group", "plain"])
 async def test_a_step_that_is_stopped_with_its_run_has_not_failed(hf, how, kind):
     """Although the task asks for another step on its way out."""
     calls, begun, go = [], asyncio.Event(), asyncio.Event()
@@ -51,6 +51,12 @@ async def test_a_step_that_is_stopped_with_its_run_has_not_failed(hf, how, kind)
         finally:
             await job.step("tidy", lambda: calls.append("tidy"))
 
+    @hf.task(name="ship_in_group", **options)
+    async def ship_in_group(job: Job) -> str:
+        async with asyncio.TaskGroup() as group:
+            shipped = group.create_task(ship.function(job))
+        return shipped.result()
+
     @hf.task(name="ship_plain", **options)
     def ship_plain(job: Job) -> str:
         try:
@@ -58,7 +64,7 @@ async def test_a_step_that_is_stopped_with_its_run_has_not_failed(hf, how, kind)
         finally:
             job.blocking.step("tidy", lambda: calls.append("tidy"))
 
-    handle = await (ship if kind == "async" else ship_plain).enqueue()
+    handle = await {"async": ship, "group": ship_in_group, "plain": ship_plain}[kind].enqueue()
     async with hf.worker(grace=0):
         await begun.wait()
         if how == "timed out":
@@ -67,6 +73,8 @@ async def test_a_step_that_is_stopped_with_its_run_has_not_failed(hf, how, kind)
                     await asyncio.sleep(0.02)
             go.set()
             assert await handle.result(10) == "there"
+    if how == "drained":
+        assert ((record := await handle.record()).state, record.attempt) == (State.QUEUED, 0)
     go.set()
     async with hf.worker():
         assert await handle.result(10) == "there"

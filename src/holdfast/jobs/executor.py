@@ -263,7 +263,7 @@ class Executor:
             return run.ending
         if run.job is not None and run.job.completed:
             return await self._completed(run, error)
-        if isinstance(error, asyncio.CancelledError | Stopped) and run.stop is not None:
+        if run.stop is not None and _is_stop(error):
             if run.stop is not Stop.TIMEOUT:
                 return await self._lost(run) if run.stop is Stop.LOST else _stopped(run)
             assert run.task is not None
@@ -373,6 +373,13 @@ class Executor:
         if self._hooks.heard(hook):
             job = run.job or Job(run.claim, self._store, self._portal)
             await self._hooks.tell(hook, job, *details)
+
+
+def _is_stop(error: BaseException) -> bool:
+    """Also of a group: its coroutines were stopped, each by itself, and nothing else has happened to them."""
+    if isinstance(error, BaseExceptionGroup):
+        return all(map(_is_stop, error.exceptions))
+    return isinstance(error, asyncio.CancelledError | Stopped)
 
 
 def _done(result: Any) -> Done:
