@@ -7,7 +7,7 @@ import errno
 
 import pytest
 
-from holdfast import Backoff, Job, Reject, Snooze
+from holdfast import Backoff, Cancel, Job, Reject, Retry, Snooze
 from holdfast.kernel.errors import UsageError
 from holdfast.store.states import State
 from holdfast.store.steps import Progress
@@ -141,6 +141,35 @@ async def test_a_kept_failure_is_as_it_was(hf, failure):
     await ship.enqueue()
     assert (await drain(hf))[-1].state is State.SUCCEEDED
     assert seen[0] == seen[1]
+
+
+@pytest.mark.parametrize(
+    ("asked", "state", "attempt"),
+    [
+        (Snooze(3600), State.QUEUED, 1),
+        (Retry(after=3600), State.QUEUED, 2),
+        (Cancel("gone"), State.CANCELLED, 2),
+        (Reject("bad"), State.DEAD, 2),
+    ],
+)
+async def test_what_a_step_asks_of_its_run_may_be_raised_on_by_a_later_attempt(hf, asked, state, attempt):
+    async def ask() -> None:
+        raise asked
+
+    @hf.task(retry=AGAIN)
+    async def ship(job: Job) -> None:
+        try:
+            await job.step("ask", ask)
+        except type(asked) as error:
+            await job.step("tell", lambda: None)
+            if job.attempt == 1:
+                raise RuntimeError from None
+            raise error
+
+    handle = await ship.enqueue()
+    await drain(hf)
+    record = await handle.record()
+    assert (record.state, record.attempt) == (state, attempt)
 
 
 async def test_a_failure_that_could_not_be_caught_again_is_not_kept(hf):

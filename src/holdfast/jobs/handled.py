@@ -8,10 +8,13 @@ from typing import Any
 
 import msgspec
 
+from holdfast.jobs.control import Cancel, Control, Retry, Snooze
 from holdfast.jobs.failures import LONGEST, describe
+from holdfast.kernel import outcomes
 from holdfast.kernel.codec import decode_stored, encode
 from holdfast.kernel.errors import PayloadError, StepFailed
 from holdfast.kernel.masking import hide
+from holdfast.kernel.outcomes import Outcome
 
 
 class Kept(msgspec.Struct, frozen=True):
@@ -20,6 +23,7 @@ class Kept(msgspec.Struct, frozen=True):
     message: str
     args: tuple[str | None, ...] = ()  # what it was made with, each as JSON text; None: it has no form there
     state: dict[str, str] = {}  # its attributes that have one
+    after: float = 0.0  # seconds, of a Retry or a Snooze
 
 
 def kept(error: Exception, secrets: Iterable[str]) -> str:
@@ -29,7 +33,8 @@ def kept(error: Exception, secrets: Iterable[str]) -> str:
     args = tuple(_text(each, secrets) for each in error.args)
     named = {name: _text(value, secrets) for name, value in vars(error).items()}
     state = {name: text for name, text in named.items() if text is not None}
-    return msgspec.json.encode(Kept(kind.__module__, kind.__qualname__, told, args, state)).decode()
+    after = error.outcome.after if isinstance(error, Retry | Snooze) else 0.0
+    return msgspec.json.encode(Kept(kind.__module__, kind.__qualname__, told, args, state, after)).decode()
 
 
 def again(text: str | None) -> StepFailed:
@@ -44,7 +49,22 @@ def again(text: str | None) -> StepFailed:
     except TypeError:  # two that cannot be one
         return StepFailed(found.message)
     error.__dict__.update({name: decode_stored(value) for name, value in found.state.items()})
+    if isinstance(error, Control):
+        error.outcome = _outcome(error, found)
     return error
+
+
+def _outcome(error: Control, found: Kept) -> Outcome:
+    """What it asks of its run: the task may raise it on."""
+    match error:
+        case Retry():
+            return outcomes.Retry(after=found.after, error=found.message)
+        case Snooze():
+            return outcomes.Snooze(after=found.after, reason=found.message)
+        case Cancel():
+            return outcomes.Cancel(found.message)
+        case _:
+            return outcomes.Dead(found.message)
 
 
 def _made(both: type[StepFailed], found: Kept) -> StepFailed:
