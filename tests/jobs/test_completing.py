@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+from contextlib import suppress
 
 import pytest
 from running import QUICK, result_of
 from waiting import heard, until
 
 from holdfast import Backoff, Holdfast, Job, Middleware
+from holdfast.kernel.errors import StoreError, UsageError
 from holdfast.store.states import State
 from holdfast.testing import drain
 
@@ -143,6 +145,52 @@ async def test_a_completion_that_was_rolled_back_is_none(hf):
         handle = await ship.enqueue()
         assert await handle.result(10) == 2
     assert "was rolled back" in (await handle.record()).errors[0].error
+
+
+@pytest.mark.parametrize("by_hand", [False, True])
+async def test_a_commit_that_failed_may_be_tried_again_by_the_task(hf, by_hand):
+    async with hf.transaction() as tx:
+        await tx.execute("DROP TABLE IF EXISTS box")
+        await tx.execute("DROP TABLE IF EXISTS shelf")
+        await tx.execute("CREATE TABLE shelf (id INTEGER PRIMARY KEY)")
+        await tx.execute(
+            "CREATE TABLE box (shelf INTEGER REFERENCES shelf (id) DEFERRABLE INITIALLY DEFERRED)"
+        )
+        await tx.execute("INSERT INTO shelf (id) VALUES (1)")
+
+    @hf.task(retry=Backoff(attempts=1))
+    async def ship(job: Job) -> None:
+        await job.step("before", asyncio.sleep, 0)
+        for shelf in (0, 1):  # there is no shelf 0, and only the commit finds out
+            with suppress(StoreError):
+                async with hf.transaction() if by_hand else job.commit() as tx:
+                    await tx.execute("INSERT INTO box (shelf) VALUES ($1)", shelf)
+                    if by_hand:
+                        await job.complete(tx=tx)
+
+    handle = await ship.enqueue()
+    await drain(hf)
+    assert await handle.status() is State.SUCCEEDED
+    async with hf.transaction() as tx:
+        assert await tx.fetch("SELECT shelf FROM box") == [(1,)]
+
+
+@pytest.mark.parametrize("by_hand", [False, True])
+async def test_a_run_ends_once(hf, by_hand):
+    @hf.task(retry=Backoff(attempts=1))
+    async def ship(job: Job) -> None:
+        async with hf.transaction() as tx:
+            await job.complete(tx=tx)
+            if by_hand:
+                with pytest.raises(UsageError, match="is completed already"):
+                    await job.complete(tx=tx)
+        with pytest.raises(UsageError, match="is completed already"):
+            async with job.commit():
+                pass
+
+    handle = await ship.enqueue()
+    await drain(hf)
+    assert await handle.status() is State.SUCCEEDED
 
 
 @pytest.mark.parametrize("by_hand", [False, True])

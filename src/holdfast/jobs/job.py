@@ -250,26 +250,40 @@ class Job:
         except CommitUnknown as lost:
             if is_written and await self._settled(lost):
                 return
-            self.completed = self.completed and not is_written
+            self._rolled_back(is_written)
             raise
         except Exception:
-            self.completed = self.completed and not is_written
+            self._rolled_back(is_written)
             raise
 
     async def complete(self, *, tx: Any, result: Any = None) -> None:
-        """The same in the caller's own transaction: the job has succeeded if and only if that commits."""
+        """The same in the caller's own transaction: the job has succeeded if and only if that commits.
+
+        If it was rolled back, this may be done again in the next one.
+        """
         await self._finish(tx, result)
         self.completed = True
 
     async def _finish(self, tx: Any, result: Any) -> None:
-        self._check_not_completed()
+        if self.completed:
+            self._reopen()  # perhaps that was rolled back: its token tells
         await self.check_steps()
         text = None if result is None else encode(result, limit=RESULT_LIMIT, where="result")
         try:
             await self._store.claims.finish([Finish(self._claim, Done(text))], tx=tx)
         except LeaseLost:
+            self._check_not_completed()
             self.lost = True
             raise
+
+    def _rolled_back(self, was_written: bool) -> None:
+        self.completed = self.completed and not was_written
+        self._reopen()
+
+    def _reopen(self) -> None:
+        """A transaction that would have ended it was rolled back: while its task goes on, so may its steps."""
+        if self.steps is not None and not (self._hold is not None and self._hold.over):
+            self.steps.reopen()
 
     async def _settled(self, lost: CommitUnknown) -> bool:
         try:

@@ -246,6 +246,10 @@ class Steps:
         """The task has ended: what it has left behind begins nothing more."""
         self._closed = True
 
+    def reopen(self) -> None:
+        """It has not ended after all."""
+        self._closed = False
+
     def end_with(self, verdict: Control) -> Control:
         """Whatever the task does with the error: this is how its run ends."""
         self.verdict = verdict
