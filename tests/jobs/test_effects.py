@@ -426,7 +426,9 @@ async def test_a_job_whose_attempts_are_used_up_during_an_effect_is_unknown_and_
 
     handle = await publish.enqueue()
     assert (await drain(hf))[-1].state is State.UNKNOWN
-    assert "longer than its timeout" in (await handle.record()).reason
+    reason = (await handle.record()).reason
+    assert "longer than its timeout" in reason
+    assert "nobody knows whether effect 'publish' was done" in reason
     assert await progress(hf, handle.id) == {"publish": Progress.UNKNOWN}
 
 

@@ -43,6 +43,7 @@ from holdfast.kernel.spawn import over, spawn, to_its_end
 from holdfast.kernel.telemetry import note
 from holdfast.kernel.threads import Stopped, ThreadCall, Threads
 from holdfast.kernel.waits import Telling
+from holdfast.store.doubts import unsure
 from holdfast.store.ports import Store
 from holdfast.store.records import Claim, Finish, Lease
 
@@ -293,7 +294,7 @@ class Executor:
             await steps.reconsider(error)
             error = steps.verdict or error
         if isinstance(error, EffectUnknown):
-            return self._unknown(run, error)
+            return self._unknown(run, _told(run.claim, error))
         if isinstance(error, Cancel):
             return outcomes.Cancel(_told(run.claim, error))
         if isinstance(error, Snooze):
@@ -313,15 +314,15 @@ class Executor:
         await self._tell(run, "on_lease_lost")
         return RELEASED
 
-    def _unknown(self, run: Run, error: BaseException) -> Ending:
-        outcome = outcomes.Unknown(_told(run.claim, error))
+    def _unknown(self, run: Run, why: str) -> Ending:
+        outcome = outcomes.Unknown(why)
         note("job.unknown", job=run.claim.job_id, task=run.claim.task, reason=outcome.reason)
         return outcome
 
     async def _dead(self, run: Run, error: BaseException) -> Ending:
         """Its handlers write in the transaction that makes the job dead; without any, the next batch will do."""
-        if await (run.job or Job(run.claim, self._store, self._portal)).give_up():
-            return self._unknown(run, error)
+        if effects := await (run.job or Job(run.claim, self._store, self._portal)).give_up():
+            return self._unknown(run, unsure(_told(run.claim, error), effects))
         run.over = True
         outcome = Dead(_told(run.claim, error))
         note("job.died", job=run.claim.job_id, task=run.claim.task, error=outcome.error)
@@ -332,7 +333,7 @@ class Executor:
             except LeaseLost:
                 return await self._lost(run)
             except StepLeft as left:  # an effect was begun meanwhile
-                return self._unknown(run, left)
+                return self._unknown(run, _told(run.claim, left))
             except Exception as failure:  # noqa: BLE001  the job is dead all the same, and a person hears of it
                 told = _told(run.claim, failure)
                 note("on_dead.failed", job=run.claim.job_id, task=run.claim.task, error=told)

@@ -202,9 +202,11 @@ class Job:
         if self.steps is not None or self._claim.has_steps:
             await self._its_steps().check_all_asked()
 
-    async def give_up(self) -> bool:
-        """Before it dies: whether a person must look first, because nobody knows of an effect whether it was done."""
-        return (self.steps is not None or self._claim.has_steps) and await self._its_steps().give_up()
+    async def give_up(self) -> list[str]:
+        """Before it dies: the effects that a person must look at first, because nobody knows whether they were done."""
+        if self.steps is None and not self._claim.has_steps:
+            return []
+        return await self._its_steps().give_up()
 
     def _its_steps(self) -> Steps:
         if self.steps is None:

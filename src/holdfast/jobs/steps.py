@@ -255,8 +255,8 @@ class Steps:
         self.verdict = verdict
         return verdict
 
-    async def give_up(self) -> bool:
-        """The job would die with effects of which nobody knows whether they were done: then a person must look.
+    async def give_up(self) -> list[str]:
+        """The job would die with these effects, of which nobody knows whether they were done: then a person must look.
 
         Also effects that an earlier attempt has begun, and to which this one did not come. What may be done again does no
         harm, and what is known to have failed is known. So is what the run was about to record when it was stopped: that is
@@ -273,7 +273,7 @@ class Steps:
         open_ = [place for place in self.open.values() if place.kind is Kind.AT_MOST_ONCE]
         for place in open_:
             await self.write(place, Progress.UNKNOWN)
-        return bool(open_)
+        return [place.name for place in open_]
 
     # --- failures that the task handles ---
 
