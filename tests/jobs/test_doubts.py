@@ -86,6 +86,26 @@ async def test_a_refused_connection_says_nothing_by_itself(hf):
     assert posts == [1]
 
 
+@pytest.mark.parametrize("not_done", [TimeoutError, OSError])
+async def test_its_own_timeout_says_nothing_whatever_the_other_sides_do(hf, not_done):
+    posts = []
+
+    async def slow() -> None:
+        posts.append(1)
+        await asyncio.sleep(3600)
+
+    @hf.task(retry=AGAIN)
+    async def publish(job: Job) -> None:
+        await job.effect(
+            "publish", slow, policy="at_most_once", timeout=0.05, not_done=(not_done,), retry=AGAIN
+        )
+
+    handle = await publish.enqueue()
+    await drain(hf)
+    assert await handle.status() is State.UNKNOWN
+    assert posts == [1]
+
+
 async def test_settling_begins_when_it_was_first_looked_for(hf):
     """However long its call took."""
     posts, listed = [], []

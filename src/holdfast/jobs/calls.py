@@ -61,6 +61,7 @@ class Call:
             raise UsageError(f"retry is a Backoff, such as Backoff(attempts=3); not {show(retry)}.")
         self._function, self._args, self._threads = function, tuple(args), threads or _ON_LOOP
         self._has_place = False
+        self.cut_off: TimeoutError | None = None  # how its last call ended, when that took too long
         self.retry = retry or ONCE
         self._limit = None if limit is None else check_seconds("timeout", limit, minimum=0.001)
 
@@ -91,9 +92,10 @@ class Call:
             async with timeout(self._limit) as clock:
                 return await self._call(function)
         except TimeoutError as error:
-            if clock.expired():
-                raise TimeoutError(f"it took longer than its timeout of {self._limit:g} s") from error
-            raise
+            if not clock.expired():
+                raise
+            self.cut_off = TimeoutError(f"it took longer than its timeout of {self._limit:g} s")
+            raise self.cut_off from error
 
     async def run(self) -> Any:
         """As often as it may fail."""

@@ -163,8 +163,11 @@ class Effect:
             raise
 
     async def _after(self, error: Exception) -> Found[Any] | None:
-        """Its call has failed: what is known of the effect. None: it may be called again."""
-        if isinstance(error, (Control, *self._manner.not_done)):
+        """Its call has failed: what is known of the effect. None: it may be called again.
+
+        That its time was over is our own word, and says nothing, although it may be of a type that the other side's have.
+        """
+        if error is not self._call.cut_off and isinstance(error, (Control, *self._manner.not_done)):
             await self._not_done()
             return None
         return await self._looked_up(self._steps.told(error))
