@@ -270,7 +270,11 @@ class Steps:
                 self.open[record.name] = Place(
                     record.name, record.number, record.branch, record, record.kind, record.fingerprint
                 )
-        open_ = [place for place in self.open.values() if place.kind is Kind.AT_MOST_ONCE]
+        open_ = [
+            place
+            for place in self.open.values()
+            if place.kind is Kind.AT_MOST_ONCE or place.progress is Progress.UNKNOWN
+        ]
         for place in open_:
             await self.write(place, Progress.UNKNOWN)
         return [place.name for place in open_]

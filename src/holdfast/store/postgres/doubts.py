@@ -22,12 +22,13 @@ def leave_to_person(job_ids: Sequence[str]) -> Procedure[dict[str, list[str]]]:
     return found
 
 
+# What is unknown waits for a person, of whichever kind it is.
 _LEAVE = f"""
 WITH open AS MATERIALIZED (
     SELECT s.job_id, s.generation, s.name, s.number, s.progress
     FROM unnest($1::uuid[]) AS g(id), holdfast.job j, holdfast.step s
     WHERE {same_id("g")} AND s.job_id = ANY(ARRAY[g.id]) AND s.generation = j.generation
-        AND s.kind = 'at_most_once' AND s.progress IN ('begun', 'sought', 'unknown')),
+        AND (s.progress = 'unknown' OR s.kind = 'at_most_once' AND s.progress IN ('begun', 'sought'))),
 marked AS (
     UPDATE holdfast.step s SET progress = 'unknown', at = holdfast.now() FROM open o
     WHERE s.job_id = ANY(ARRAY[o.job_id]) AND s.generation = o.generation AND s.name = o.name AND o.progress IN ('begun', 'sought'))

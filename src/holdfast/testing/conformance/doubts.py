@@ -284,6 +284,21 @@ class DoubtsConformance(Conformance):
         assert (record.state, record.reason) == (State.CANCELLED, f"{reason} ({DOUBT})")
         assert await progress_of(store, claim) == {"publish": Progress.UNKNOWN}
 
+    async def test_what_waits_for_a_person_is_left_behind_by_none_of_its_kind(self, store: Store) -> None:
+        """Such as a keyed effect whose key is forgotten by now."""
+        for kind in (Kind.KEYED, Kind.AT_LEAST_ONCE):
+            dead = await begun(store, effect(Progress.UNKNOWN, kind=kind))
+            assert await end(store, dead, Dead("x"))
+            await is_in_doubt(store, dead, "x")
+            assert await store.jobs.cancel(dead.job_id, "enough") is State.CANCELLED
+            await self._is_cancelled(store, dead, "enough")
+            late = await begun(store, effect(Progress.UNKNOWN, kind=kind), expires=10)
+            await end(store, late, Retry(after=60))
+            await self.advance(store, 11)
+            assert await store.holds.expire() == 1
+            await is_in_doubt(store, late, "expired")
+            await store.jobs.cancel(late.job_id, "enough")
+
     async def test_of_many_effects_some_are_named(self, store: Store) -> None:
         claim = await begun(store)
         for number in range(1, 8):

@@ -92,7 +92,7 @@ class Row:
         found = [
             step
             for step, _ in self.steps.values()
-            if step.kind is Kind.AT_MOST_ONCE and step.progress in OPEN
+            if step.progress is Progress.UNKNOWN or (step.kind is Kind.AT_MOST_ONCE and step.progress in OPEN)
         ]
         return [step.name for step in sorted(found, key=lambda step: step.number)]
 

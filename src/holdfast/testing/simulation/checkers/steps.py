@@ -295,8 +295,12 @@ def dead_with_nothing_open(run: Run) -> Iterator[str]:
             last[entry.id][entry.name or ""] = entry
         elif entry.state == "dead" or entry.reason == "expired":
             for each in last[entry.id].values():
-                if each.kind == "at_most_once" and each.progress in _OPEN:
+                if _waits_for_a_person(each):
                     yield f"job {entry.id}: {entry.state} at {entry.moment:.3f} s, and nobody knows of {each.name!r}"
+
+
+def _waits_for_a_person(entry: Entry) -> bool:
+    return entry.progress == "unknown" or (entry.kind == "at_most_once" and entry.progress in _OPEN)
 
 
 def nothing_lost(run: Run) -> Iterator[str]:
@@ -311,7 +315,7 @@ def nothing_lost(run: Run) -> Iterator[str]:
             yield f"job {job_id}: {name!r} is recorded as done, and was never accepted"
         if over is None:
             continue
-        if last.kind == "at_most_once" and last.progress in _OPEN:
+        if _waits_for_a_person(last):
             yield f"job {job_id}: it succeeded at {over.moment:.3f} s, and nobody knows of {name!r}, which is {last.progress}"
     yield from _all_acts(run, set(succeeded))
 
