@@ -55,7 +55,7 @@ def _columns(writes: Sequence[Write]) -> tuple[list[Any], ...]:
 
 
 # The job's row is locked until the commit: whoever takes the claim away, or ends the job, waits and then sees what was
-# written. What is done stays as it is; the same run may say it again, after a lost answer.
+# written. What is done stays as it is, whatever of the same run comes late; it may say it again, after a lost answer.
 _WRITE = {
     impatient: f"""
 WITH held AS MATERIALIZED (
@@ -73,8 +73,8 @@ SELECT id, generation, name, number, token, now, now, kind, progress, branch, fi
 ON CONFLICT (job_id, generation, name) DO UPDATE SET token = excluded.token, at = excluded.at, kind = excluded.kind,
     progress = excluded.progress, fingerprint = excluded.fingerprint,
     result = CASE excluded.progress WHEN 'aside' THEN s.result ELSE excluded.result END
-WHERE s.progress NOT IN ('done', 'resolved', 'aside') OR s.token = excluded.token OR excluded.progress = 'aside'
-    OR (s.progress = 'resolved' AND excluded.progress = 'unknown')
+WHERE s.progress NOT IN ('done', 'resolved', 'aside') OR (s.token = excluded.token AND s.progress = excluded.progress)
+    OR excluded.progress = 'aside' OR (s.progress = 'resolved' AND excluded.progress = 'unknown')
 RETURNING s.job_id::text, s.name"""
     for impatient in (False, True)
 }

@@ -15,7 +15,7 @@ from holdfast.store.sqlite.rows import Row
 from holdfast.store.sqlite.subject import Subject
 from holdfast.store.steps import UNDECIDED_SHOWN, Kind, Progress, Resolved, Step, StepRecord, Undecided
 
-# What is done stays as it is; the same run may say it again, after a lost answer.
+# What is done stays as it is, whatever of the same run comes late; it may say it again, after a lost answer.
 _WRITE = """
     INSERT INTO holdfast_step (seq, generation, name, number, token, first_at, at, kind, progress, branch,
         fingerprint, result)
@@ -25,8 +25,8 @@ _WRITE = """
     ON CONFLICT (seq, generation, name) DO UPDATE SET token = excluded.token, at = excluded.at, kind = excluded.kind,
         progress = excluded.progress, fingerprint = excluded.fingerprint,
         result = iif(excluded.progress = 'aside', result, excluded.result)
-    WHERE progress NOT IN ('done', 'resolved', 'aside') OR token = excluded.token OR excluded.progress = 'aside'
-        OR (progress = 'resolved' AND excluded.progress = 'unknown')"""
+    WHERE progress NOT IN ('done', 'resolved', 'aside') OR (token = excluded.token AND progress = excluded.progress)
+        OR excluded.progress = 'aside' OR (progress = 'resolved' AND excluded.progress = 'unknown')"""
 _HAS_STEPS = "UPDATE holdfast_job SET steps_of = generation WHERE seq = ? AND steps_of IS NOT generation"
 _LOAD = """
     SELECT s.name, s.number, s.kind, s.progress, s.branch, s.fingerprint, s.result, s.token, s.first_at, s.at

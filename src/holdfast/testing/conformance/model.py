@@ -290,7 +290,12 @@ class Jobs(Waiting):
         if row is None:
             return False
         before = row.steps.get(step.name)
-        if before is not None and before.token != claim.token and _stays(before.step.progress, step.progress):
+        said = (claim.token, step.progress)
+        if (
+            before is not None
+            and (before.token, before.step.progress) != said
+            and _stays(before.step.progress, step.progress)
+        ):
             return False
         row.steps[step.name] = Written(step, claim.token)
         return True

@@ -107,6 +107,23 @@ class StepsConformance(Conformance):
         assert not await store.steps.write(later, effect("a", Progress.BEGUN))
         assert await known(store, later) == {"a": (Progress.DONE, "1")}
 
+    async def test_what_comes_late_of_the_same_run_does_not_undo_it(self, store: Store) -> None:
+        """Such as the word about an earlier call, by a connection that was silent."""
+        await put(store)
+        claim = await take_one(store)
+        done = effect("a", Progress.DONE, 0, result="1")
+        for each in (
+            effect("a", Progress.BEGUN),
+            effect("a", Progress.FAILED),
+            effect("a", Progress.BEGUN),
+            done,
+        ):
+            assert await store.steps.write(claim, each)
+        for late in (Progress.BEGUN, Progress.FAILED, Progress.UNKNOWN, Progress.HANDLED):
+            assert not await store.steps.write(claim, effect("a", late))
+        assert await store.steps.write(claim, done)
+        assert await known(store, claim) == {"a": (Progress.DONE, "1")}
+
     async def test_what_is_done_may_be_put_aside_and_keeps_its_result(self, store: Store) -> None:
         await put(store)
         claim = await take_one(store)
