@@ -158,8 +158,8 @@ def _dies_with_an_open_effect(stack: ExitStack) -> None:
     """a job that has no attempts left is dead although nobody knows of an effect, and the store does not look either"""
     _the_store_does_not_look(stack)
 
-    async def give_up(self: Job) -> bool:
-        return False
+    async def give_up(self: Job) -> list[str]:
+        return []
 
     replace(stack, Job, "give_up", give_up)
 
