@@ -60,6 +60,11 @@ async def over(*waited: asyncio.Future[Any]) -> None:
         await asyncio.wait(waited)
 
 
+async def one_over(*waited: asyncio.Future[Any]) -> None:
+    """The same until one of them is over."""
+    await asyncio.wait(waited, return_when=asyncio.FIRST_COMPLETED)
+
+
 async def to_its_end(work: Coroutine[Any, Any, T]) -> T:
     """Run it to its end, also when whoever waits is cancelled: that comes afterwards. For what must not stay half done."""
     task = start(work, name="to-its-end")

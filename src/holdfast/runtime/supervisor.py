@@ -12,7 +12,7 @@ from holdfast.kernel.ids import new_id
 from holdfast.kernel.processes import Child, start_child
 from holdfast.kernel.randomness import jittered
 from holdfast.kernel.signals import on_signals
-from holdfast.kernel.spawn import spawn
+from holdfast.kernel.spawn import one_over, spawn
 from holdfast.runtime.worker_process import EXIT_SECOND_SIGNAL, EXIT_SHARE_DONE, say
 
 _SHORT_LIFE = 5.0  # seconds; whoever dies sooner is started again after a growing pause
@@ -108,7 +108,7 @@ class Supervisor:
         """A store that does not answer must not keep us when we leave: what a child held comes back when its leases end."""
         work = spawn(self._put_back(name), name=f"put-back:{name}")
         leaving = spawn(self._leaving.wait(), name=f"leaving:{name}")
-        await asyncio.wait((work, leaving), return_when=asyncio.FIRST_COMPLETED)
+        await one_over(work, leaving)
         leaving.cancel()
         try:
             async with timeout(_LAST_LOOK):

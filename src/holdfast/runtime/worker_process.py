@@ -16,7 +16,7 @@ from holdfast.kernel import voice
 from holdfast.kernel.clock import monotonic
 from holdfast.kernel.processes import exit_now, unless_ended
 from holdfast.kernel.signals import on_signals
-from holdfast.kernel.spawn import end, start
+from holdfast.kernel.spawn import end, one_over, start
 from holdfast.kernel.telemetry import subscribe
 from holdfast.runtime.app import Holdfast
 
@@ -92,7 +92,7 @@ class _Leaving:
 async def _started(service: WorkerService, leaving: _Leaving) -> bool:
     """Whether it was. Who is asked to leave meanwhile does not wait for a resource that cannot be opened."""
     starting = start(service.start(), name="worker-start")
-    await asyncio.wait((starting, leaving.code), return_when=asyncio.FIRST_COMPLETED)
+    await one_over(starting, leaving.code)
     if not starting.done():
         await end(starting)
     if starting.cancelled():
