@@ -215,6 +215,26 @@ async def test_a_keyed_effect_in_doubt_is_not_replaced_by_another(hf):
     assert [each.name for each in await hf.store.steps.load(handle.id, 0)] == ["stripe"]
 
 
+async def test_what_a_lookup_has_found_must_be_what_the_task_expects(hf):
+    """Else it would be recorded for good, and every attempt would fail with it."""
+
+    async def lost() -> Post:
+        raise TimeoutError("no answer")
+
+    async def find():
+        return Found("a post, surely")
+
+    @hf.task(retry=AGAIN)
+    async def publish(job: Job) -> int:
+        return (await job.effect("publish", lost, policy="at_most_once", reconcile=find)).id
+
+    handle = await publish.enqueue()
+    await drain(hf)
+    assert await handle.status() is State.UNKNOWN
+    await hf.unknown.resolve(handle.id, actor="ada", done=True, result=Post(7))
+    assert (await drain(hf))[-1].result == 7
+
+
 async def test_an_effect_whose_result_cannot_be_kept_waits_for_a_person_who_gives_one(hf):
     results = []
 

@@ -8,8 +8,9 @@ import pytest
 from running import record_of, result_of
 from waiting import heard, until
 
-from holdfast import Backoff, Cancel, Job, Middleware, Reject, Secret
+from holdfast import Backoff, Cancel, Job, Middleware, Reject, Secret, Snooze
 from holdfast.kernel.errors import JobCancelled, JobDead, LeaseLost, UsageError
+from holdfast.testing import drain
 
 
 async def test_on_dead_writes_in_the_same_transaction(hf):
@@ -210,3 +211,25 @@ async def test_what_is_no_exception_after_a_completion_that_was_rolled_back_is_c
     async with hf.worker():
         record = await record_of(hf, panics, state="dead")
     assert record.attempt == 2
+
+
+@pytest.mark.parametrize("alone", [True, False])
+async def test_what_one_of_many_coroutines_asks_for_is_what_the_task_asks_for(hf, alone):
+    """Unless another has failed beside it."""
+
+    async def snooze():
+        raise Snooze(3600)
+
+    async def fail():
+        raise RuntimeError
+
+    @hf.task(retry=Backoff(attempts=2, first=3600, ceiling=3600))
+    async def work() -> None:
+        async with asyncio.TaskGroup() as group:
+            group.create_task(snooze())
+            if not alone:
+                group.create_task(fail())
+
+    handle = await work.enqueue()
+    await drain(hf)
+    assert (await handle.record()).attempt == (0 if alone else 1)

@@ -172,24 +172,52 @@ async def test_what_a_step_asks_of_its_run_may_be_raised_on_by_a_later_attempt(h
     assert (record.state, record.attempt) == (state, attempt)
 
 
-async def test_a_failure_that_could_not_be_caught_again_is_not_kept(hf):
-    class Local(Exception):
-        pass
+class Childless(Exception):
+    def __init_subclass__(cls):
+        raise RuntimeError("nobody inherits from this")
 
+
+class Local:
+    class Error(Exception):
+        __qualname__ = "Local.<locals>.Error"  # as within a function
+
+
+@pytest.mark.parametrize("kind", [Childless, Local.Error])
+async def test_a_failure_that_could_not_be_caught_again_is_not_kept(hf, kind):
     async def fail() -> None:
-        raise Local
+        raise kind
 
     @hf.task(retry=AGAIN)
     async def ship(job: Job) -> None:
         try:
             await job.step("a", fail)
-        except Local:
+        except kind:
             await job.step("b", lambda: None)
 
     await ship.enqueue()
     [ran] = await drain(hf)
     assert ran.state is State.DEAD
-    assert "Local, which cannot be kept" in ran.error
+    assert f"{kind.__qualname__}, which cannot be kept" in ran.error
+
+
+async def test_a_failure_with_very_much_in_it_is_kept_in_part(hf):
+    async def fail() -> None:
+        error = Busy(429)
+        vars(error).update({f"line_{n}": "x" * 1900 for n in range(1000)})
+        raise error
+
+    @hf.task(retry=AGAIN)
+    async def ship(job: Job) -> str:
+        try:
+            await job.step("a", fail)
+        except Busy as error:
+            await job.step("b", lambda: None)
+            if job.attempt == 1:
+                raise RuntimeError from None
+            return str(error.args)
+
+    await ship.enqueue()
+    assert (await drain(hf))[-1].state is State.SUCCEEDED
 
 
 async def test_a_step_inside_a_step_is_refused(hf):
@@ -237,7 +265,7 @@ async def test_what_a_step_asks_of_its_run_is_not_tried_again_in_place(hf):
 
 
 async def test_results_of_all_steps_together_are_bounded(hf, monkeypatch):
-    monkeypatch.setattr("holdfast.jobs.steps.STEPS_LIMIT", 1_000)
+    monkeypatch.setattr("holdfast.jobs.step_log.STEPS_LIMIT", 1_000)
 
     @hf.task
     async def ship(job: Job) -> None:

@@ -12,7 +12,8 @@ import msgspec
 from holdfast.jobs.backoff import check_errors
 from holdfast.jobs.calls import Call
 from holdfast.jobs.control import Control, Snooze
-from holdfast.jobs.steps import CUT_OFF, Place, Steps
+from holdfast.jobs.step_log import Place
+from holdfast.jobs.steps import CUT_OFF, Steps
 from holdfast.kernel.clock import sleep
 from holdfast.kernel.crashpoints import crashpoint
 from holdfast.kernel.errors import HoldfastError, LeaseLost, StepLeft, UsageError
@@ -85,7 +86,7 @@ class Effect:
             if place.is_recorded:
                 return await self._steps.recorded(place, self._call)
             if place.is_open and (found := await self._after_another(place)) is not None:
-                return await self._done(found.result)
+                return await self._done(found.result, found=True)
             place.fingerprint = self._call.fingerprint()
             return await self._until_done()
 
@@ -96,7 +97,7 @@ class Effect:
         place.fingerprint = record.fingerprint
         # What is written of that call says so too: the attempt after this one may know no more of it than this.
         place.kind = min(record.kind, self._manner.kind, key=_BY_STRICTNESS.index)
-        self._steps.open[place.name] = place
+        self._steps.log.open[place.name] = place
         told = f"an earlier attempt (token {record.token}) began it and was lost"
         if record.fingerprint != self._call.fingerprint() and not self._may_repeat():
             changed = "with other arguments than now; what changes from run to run belongs into a step"
@@ -107,7 +108,7 @@ class Effect:
         attempt = 1
         while True:
             if (found := await self._before_again()) is not None:
-                return await self._done(found.result)
+                return await self._done(found.result, found=True)
             await self._call.prepare(self._begin)
             try:
                 result = await self._call.once()
@@ -118,7 +119,7 @@ class Effect:
             except Exception as error:
                 found = await self._after(error)
                 if found is not None:
-                    return await self._done(found.result)
+                    return await self._done(found.result, found=True)
                 if isinstance(error, Control) or not self._call.retry.allows(attempt, error):
                     self._failed(error)
                     raise
@@ -138,17 +139,17 @@ class Effect:
 
     def _failed(self, error: Exception) -> None:
         """The task may go on without it, unless it may have been done: then another way would be a second one."""
-        if self._place.kind is Kind.AT_LEAST_ONCE or self._place.name not in self._steps.open:
+        if self._place.kind is Kind.AT_LEAST_ONCE or self._place.name not in self._steps.log.open:
             self._steps.failed(self._place, error)
 
     async def _before_again(self) -> Found[Any] | None:
         """Time has passed since its last call: the other side may have forgotten its key."""
-        if self._place.name in self._steps.open and not self._may_repeat():
+        if self._place.name in self._steps.log.open and not self._may_repeat():
             return await self._looked_up("its key may be forgotten by now")
         return None
 
     async def _begin(self) -> None:
-        self._in_doubt = self._place.name in self._steps.open
+        self._in_doubt = self._place.name in self._steps.log.open
         if not self._in_doubt:
             self._place.kind = self._manner.kind
         self._called = True
@@ -198,14 +199,14 @@ class Effect:
     def _may_repeat(self) -> bool:
         """Whether a second call does no harm: as the task says now, and as it said when it was begun."""
         if self._place.kind is Kind.KEYED:
-            return self._steps.age(self._place) < self._manner.key_ttl
+            return self._steps.log.age(self._place) < self._manner.key_ttl
         return self._place.kind is Kind.AT_LEAST_ONCE
 
     async def _not_found(self, why: str) -> None:
         """It counts only when what was on its way has arrived: `settle` seconds after it was first looked for in vain."""
         left = self._manner.settle
         if self._place.progress is Progress.SOUGHT and not self._called:
-            left -= self._steps.sought_for(self._place)
+            left -= self._steps.log.sought_for(self._place)
         else:
             await self._write(Progress.SOUGHT)
         if left > 0:
@@ -220,7 +221,7 @@ class Effect:
     # --- writing ---
 
     async def _write(self, progress: Progress) -> None:
-        await self._steps.write(self._place, progress)
+        await self._steps.log.write(self._place, progress)
 
-    async def _done(self, result: Any) -> Any:
-        return await self._steps.done(self._place, self._call, result)
+    async def _done(self, result: Any, *, found: bool = False) -> Any:
+        return await self._steps.done(self._place, self._call, result, found=found)

@@ -293,6 +293,7 @@ class Executor:
             steps.close()
             await steps.reconsider(error)
             error = steps.verdict or error
+        error = _meant(error)
         if isinstance(error, EffectUnknown):
             return self._unknown(run, _told(run.claim, error))
         if isinstance(error, Cancel):
@@ -381,6 +382,14 @@ def _is_stop(error: BaseException) -> bool:
     if isinstance(error, BaseExceptionGroup):
         return all(map(_is_stop, error.exceptions))
     return isinstance(error, asyncio.CancelledError | Stopped)
+
+
+def _meant(error: BaseException) -> BaseException:
+    """What one of many coroutines has said on purpose, and nothing else has happened: the task says so."""
+    inner = error
+    while isinstance(inner, BaseExceptionGroup) and len(inner.exceptions) == 1:
+        inner = inner.exceptions[0]
+    return inner if isinstance(inner, Control) else error
 
 
 def _done(result: Any) -> Done:

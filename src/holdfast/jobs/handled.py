@@ -16,6 +16,8 @@ from holdfast.kernel.errors import PayloadError, StepFailed
 from holdfast.kernel.masking import hide
 from holdfast.kernel.outcomes import Outcome
 
+_MOST = 20  # arguments, and attributes: with LONGEST for each, they fit into a result
+
 
 class Kept(msgspec.Struct, frozen=True):
     module: str
@@ -30,9 +32,9 @@ def kept(error: Exception, secrets: Iterable[str]) -> str:
     """As JSON text."""
     kind, secrets = type(error), tuple(secrets)
     told = describe(error, secrets, where=False)
-    args = tuple(_text(each, secrets) for each in error.args)
+    args = tuple(_text(each, secrets) for each in error.args[:_MOST])
     named = {name: _text(value, secrets) for name, value in vars(error).items()}
-    state = {name: text for name, text in named.items() if text is not None}
+    state = {name: text for name, text in list(named.items())[:_MOST] if text is not None}
     after = error.outcome.after if isinstance(error, Retry | Snooze) else 0.0
     return msgspec.json.encode(Kept(kind.__module__, kind.__qualname__, told, args, state, after)).decode()
 
@@ -46,7 +48,7 @@ def again(text: str | None) -> StepFailed:
     try:
         both: type[StepFailed] = type("StepFailed", (StepFailed, kind), {"__str__": lambda _: found.message})
         error = _made(both, found)
-    except TypeError:  # two that cannot be one
+    except Exception:  # noqa: BLE001  two that cannot be one; what the class says to that is its own
         return StepFailed(found.message)
     error.__dict__.update({name: decode_stored(value) for name, value in found.state.items()})
     if isinstance(error, Control):

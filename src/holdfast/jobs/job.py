@@ -187,7 +187,7 @@ class Job:
 
     def branch_of(self, work: object | None, name: str) -> str:
         """On the loop: what a thread does beside the task is known by its first step, as a coroutine is."""
-        return "" if work is None else self._its_steps().branch_of(work, name)
+        return "" if work is None else self._its_steps().branches.of(work, name)
 
     async def know_steps(self) -> None:
         """Before its task begins: what earlier attempts have recorded.

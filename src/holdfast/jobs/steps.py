@@ -7,63 +7,25 @@ from collections import defaultdict, deque
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from typing import Any
-from weakref import WeakKeyDictionary, WeakValueDictionary
 
-import msgspec
-
+from holdfast.jobs.branches import HOME, Branches
 from holdfast.jobs.calls import Call
 from holdfast.jobs.control import Control, EffectUnknown, Reject, StepsChanged
 from holdfast.jobs.failures import describe
 from holdfast.jobs.handled import again, kept
-from holdfast.jobs.patience import patiently
-from holdfast.kernel.clock import monotonic
-from holdfast.kernel.codec import encode
+from holdfast.jobs.step_log import Place, StepLog
 from holdfast.kernel.crashpoints import crashpoint
 from holdfast.kernel.errors import PayloadError, StepLeft, UsageError
 from holdfast.kernel.masking import secret_values
 from holdfast.kernel.names import check_name
-from holdfast.kernel.outcomes import RESULT_LIMIT
-from holdfast.kernel.threads import Stopped, is_over
+from holdfast.kernel.threads import Stopped
 from holdfast.store.ports import Store
 from holdfast.store.records import Claim
-from holdfast.store.steps import MOST_STEPS, OPEN, Kind, Progress, Step, StepRecord
+from holdfast.store.steps import MOST_STEPS, Kind, Progress, StepRecord
 
-STEPS_LIMIT = 16 * 2**20  # bytes of all results of one job: a later attempt reads them together
-_RECORDED = (
-    Progress.DONE,
-    Progress.RESOLVED,
-    Progress.ASIDE,
-    Progress.HANDLED,
-)  # for good: it is not called again
 _NOT_DEMANDED = (Progress.FAILED, Progress.ASIDE, Progress.HANDLED)  # a later attempt need not come by
 CUT_OFF = "its task stopped waiting for it"  # as with a timeout around it
 _ADVICE = "Run it with the code that began it, or replay it with edited arguments, and it begins anew."
-
-
-class Place(msgspec.Struct):
-    """Where a step stands in its run."""
-
-    name: str
-    number: int
-    branch: str
-    record: StepRecord | None  # of an earlier attempt
-    kind: Kind
-    fingerprint: str = ""  # of what its call is given, when that matters
-    begun: float = 0.0  # on the monotonic clock: when this run first wrote its intent; 0: it has not
-
-    @property
-    def progress(self) -> Progress | None:
-        """How far an earlier attempt came."""
-        return None if self.record is None else self.record.progress
-
-    @property
-    def is_open(self) -> bool:
-        """Whether its call may have been made, and nobody knows."""
-        return self.progress in OPEN
-
-    @property
-    def is_recorded(self) -> bool:
-        return self.progress in _RECORDED
 
 
 class Steps:
@@ -78,29 +40,21 @@ class Steps:
         lost: Callable[[], Exception],
         stopped: Callable[[], bool],
     ) -> None:
-        self._claim, self._store, self._lost, self._stopped = claim, store, lost, stopped
-        self._home = home or asyncio.current_task()  # the task's own coroutine
-        self._branches: WeakKeyDictionary[object, str] = WeakKeyDictionary()  # by task or thread
-        self._works: WeakValueDictionary[str, object] = WeakValueDictionary()  # the same by branch
+        self._args, self._stopped = claim.args, stopped
+        self.log = StepLog(claim, store, lost)
+        self.branches = Branches(home)
         self._last: dict[str, str] = {}  # by branch: the step that it has asked for last
-        self._loading, self._placing = asyncio.Lock(), asyncio.Lock()
-        self._loaded = 0.0  # on the monotonic clock; 0: nothing is known yet
-        self._known: dict[str, StepRecord] = {}
+        self._placing = asyncio.Lock()
         self._expected: dict[str, deque[StepRecord]] = {}  # by branch: recorded, and not asked for yet
         self._asked: set[str] = set()
         # Of these the task does not know what became of them, and nothing is kept of that.
         self._left: list[str] = []
-        self._written: set[str] = set()  # by this run
-        # What this run knows, and has not heard that it is written: its end, and the result.
-        self._unheard: dict[str, tuple[Place, Progress, str | None]] = {}
         self._number = 0  # of the next step that is new
         self._failed: defaultdict[str, list[tuple[Place, Exception]]] = defaultdict(list)  # by branch
         self._handled: list[tuple[Place, Exception]] = []  # failures that are kept, and known to this run
         self._done: list[Place] = []  # results that are kept, and known to this run
         self._under_way: dict[object, str] = {}  # steps that were asked for, and have not answered
-        self._size = 0  # bytes of all results
         self._closed = False  # the run has ended: nothing more begins
-        self.open: dict[str, Place] = {}  # effects of which nobody knows whether they were done
         self.verdict: Control | None = None  # how the run ends, whatever the task makes of it
 
     # --- the order of steps ---
@@ -162,7 +116,7 @@ class Steps:
                 'In a loop, number them: f"upload:{i}".'
             )
         self._asked.add(name)
-        branch = self._branch(name) if branch is None else branch
+        branch = self.branches.current(name) if branch is None else branch
         try:
             await self.load()
             await self._keep_handled(branch)
@@ -178,37 +132,18 @@ class Steps:
         self._number += 1
         return Place(name, self._number - 1, branch, None, kind)
 
-    def _branch(self, name: str) -> str:
-        """A coroutine beside the task's own is known by its first step: there is no order between the two."""
-        task = asyncio.current_task()
-        return "" if task is self._home or task is None else self.branch_of(task, name)
-
-    def branch_of(self, work: object, name: str) -> str:
-        """The same for whatever goes on beside the task."""
-        branch = self._branches.setdefault(work, name)
-        self._works[branch] = work
-        return branch
-
     async def load(self) -> None:
-        """Once for each run."""
-        async with self._loading:
-            if self._loaded:
-                return
-            load = self._store.steps.load
-            claim = self._claim
-            found = await patiently(
-                lambda: load(claim.job_id, claim.generation), what="steps.not_loaded", job=claim.job_id
-            )
-            self._loaded = monotonic()
-            self._known = {each.name: each for each in found}
-            self._number = max((each.number + 1 for each in found), default=0)
-            self._size = sum(len(each.result or "") for each in found)
-            for each in found:
-                if each.progress not in _NOT_DEMANDED:
-                    self._expected.setdefault(each.branch, deque()).append(each)
+        """What earlier attempts have recorded, in their order."""
+        if not await self.log.load():
+            return
+        found = self.log.known.values()
+        self._number = max((each.number + 1 for each in found), default=0)
+        for each in found:
+            if each.progress not in _NOT_DEMANDED:
+                self._expected.setdefault(each.branch, deque()).append(each)
 
     def _next_in_order(self, name: str, branch: str) -> StepRecord | None:
-        record, expected = self._known.get(name), self._expected.get(branch)
+        record, expected = self.log.known.get(name), self._expected.get(branch)
         if record is None and not expected:
             return None
         if record is not None and record.progress in _NOT_DEMANDED:
@@ -238,7 +173,7 @@ class Steps:
                     f"the code has changed since. {_ADVICE}")
             )  # fmt: skip
         self._left += self._under_way.values()
-        self._left += [name for name, place in self.open.items() if place.kind is Kind.AT_MOST_ONCE]
+        self._left += [name for name, place in self.log.open.items() if place.kind is Kind.AT_MOST_ONCE]
         if self._left:
             raise self._went_on()
 
@@ -263,20 +198,10 @@ class Steps:
         said once more, or an effect that is recorded as done would become unknown.
         """
         await self.load()
-        for place, progress, result in list(self._unheard.values()):
-            await self.write(place, progress, result=result)
-        for record in self._known.values():
-            if record.progress in OPEN and record.name not in self._written:
-                self.open[record.name] = Place(
-                    record.name, record.number, record.branch, record, record.kind, record.fingerprint
-                )
-        open_ = [
-            place
-            for place in self.open.values()
-            if place.kind is Kind.AT_MOST_ONCE or place.progress is Progress.UNKNOWN
-        ]
+        await self.log.write_unheard()
+        open_ = self.log.left_open()
         for place in open_:
-            await self.write(place, Progress.UNKNOWN)
+            await self.log.write(place, Progress.UNKNOWN)
         return [place.name for place in open_]
 
     # --- failures that the task handles ---
@@ -299,7 +224,7 @@ class Steps:
             for place, error in failures:
                 if place.name == name:
                     failures.remove((place, error))
-                    return _anew(place, kind)
+                    return place.anew(kind)
         return None
 
     def _take_back(self, name: str, kind: Kind) -> Place | None:
@@ -309,33 +234,26 @@ class Steps:
                 if self._last.get(place.branch) != name or self._expected.get(place.branch):
                     return None
                 self._handled.remove((place, error))
-                return _anew(place, kind)
+                return place.anew(kind)
         return None
 
     async def _keep_handled(self, by: str) -> None:
         """Who goes on has handled its own failures, and those of what has ended: it may have waited for that."""
-        for branch in [each for each in self._failed if self._is_handled(each, by)]:
+        for branch in [each for each in self._failed if self.branches.has_handled(each, by)]:
             for place, error in self._failed.pop(branch, []):
                 await self._keep(place, error, by)
 
-    def _is_handled(self, branch: str, by: str) -> bool:
-        """What a thread does for a pool that we do not know may have ended: the task itself has waited for it."""
-        if branch in ("", by):
-            return branch == by
-        work = self._works.get(branch)
-        return work is None or is_over(work) or (by == "" and not isinstance(work, asyncio.Task))
-
     async def _keep(self, place: Place, error: Exception, by: str) -> None:
-        text = kept(error, secret_values(self._claim.args))
+        text = kept(error, secret_values(self._args))
         if not isinstance(again(text), type(error)):
-            if by not in ("", place.branch):  # who has ended beside it may be about to end the run
+            if by not in (HOME, place.branch):  # who has ended beside it may be about to end the run
                 self.failed(place, error)
                 return
             raise self.end_with(
                 Reject(f"Step {place.name!r} failed with {type(error).__qualname__}, which cannot be kept: where the task "
                     "catches it now, a later attempt would not. Catch it in the function of the step.")
             )  # fmt: skip
-        await self.write(place, Progress.HANDLED, result=text)
+        await self.log.write(place, Progress.HANDLED, result=text)
         self._handled.append((place, error))
 
     async def reconsider(self, error: BaseException) -> None:
@@ -350,63 +268,29 @@ class Steps:
         last = max((each.number for each in done if each.kind is not Kind.STEP), default=0)  # effect
         failed += [place for place, _ in self._handled if place.number > max(first, last)]
         for place in failed:
-            await self.write(place, Progress.FAILED)
+            await self.log.write(place, Progress.FAILED)
         for place in done:
-            await self.write(place, Progress.ASIDE)
+            await self.log.write(place, Progress.ASIDE)
 
     # --- writing ---
 
-    async def write(
-        self,
-        place: Place,
-        progress: Progress,
-        *,
-        result: str | None = None,
-    ) -> None:
-        step = Step(
-            name=place.name, number=place.number, branch=place.branch,
-            kind=place.kind, progress=progress, fingerprint=place.fingerprint, result=result,
-        )  # fmt: skip
-        write, claim = self._store.steps.write, self._claim
-        self._unheard.pop(place.name, None)
-        if progress not in OPEN:
-            self._unheard[place.name] = place, progress, result
-        if not await patiently(lambda: write(claim, step), what="steps.not_written", job=claim.job_id):
-            raise self._lost()
-        self._unheard.pop(place.name, None)
-        self._written.add(place.name)
-        if progress in OPEN:
-            self.open[place.name] = place
-            place.begun = place.begun or monotonic()
-        else:
-            self.open.pop(place.name, None)
-
-    async def done(self, place: Place, call: Call, result: Any) -> Any:
-        """Record it; what the task gets is what later attempts will get."""
+    async def done(self, place: Place, call: Call, result: Any, *, found: bool = False) -> Any:
+        """Record it; what the task gets is what later attempts will get. What a lookup has found must be of that type."""
         try:
-            text = self._encoded(place, result)
+            text = self.log.encoded(place, result)
+            if found:
+                call.fitting(text)
         except PayloadError as error:
             raise await self._cannot_be_kept(place, error) from error
-        await self.write(place, Progress.DONE, result=text)
+        await self.log.write(place, Progress.DONE, result=text)
         self._done.append(place)
         crashpoint("step.recorded")
         return call.decoded(text)
 
-    def _encoded(self, place: Place, result: Any) -> str | None:
-        if result is None:
-            return None
-        text = encode(result, limit=RESULT_LIMIT, where=f"The result of step {place.name!r}")
-        if self._size + len(text) > STEPS_LIMIT:
-            raise PayloadError(
-                f"the results of all its steps are more than {STEPS_LIMIT:,} bytes. Return less, such as where it is stored."
-            )
-        self._size += len(text)
-        return text
-
     async def _cannot_be_kept(self, place: Place, error: PayloadError) -> Control:
         """A step may be run again. An effect was done, and only a person can say with which result."""
         if place.kind is Kind.STEP:
-            await self.write(place, Progress.FAILED)
+            await self.log.write(place, Progress.FAILED)
             told = f"Step {place.name!r} ran to its end, but its result cannot be kept: {error}"
             return self.end_with(Reject(told))
         return await self.unknown(
@@ -414,7 +298,7 @@ class Steps:
         )
 
     async def unknown(self, place: Place, why: str) -> Control:
-        await self.write(place, Progress.UNKNOWN)
+        await self.log.write(place, Progress.UNKNOWN)
         return self.end_with(EffectUnknown(why))
 
     async def recorded(self, place: Place, call: Call) -> Any:
@@ -436,28 +320,7 @@ class Steps:
 
     def told(self, error: Exception) -> str:
         """What it said, without secrets."""
-        return describe(error, secret_values(self._claim.args), where=False) or type(error).__name__
-
-    def age(self, place: Place) -> float:
-        """Seconds since its call was first begun; never more than have passed."""
-        record = place.record
-        if record is None:
-            return monotonic() - place.begun
-        return record.now - record.first_at + monotonic() - self._loaded
-
-    def sought_for(self, place: Place) -> float:
-        """Seconds since an earlier attempt first looked for it in vain."""
-        record = place.record
-        assert record is not None
-        return record.now - record.at + monotonic() - self._loaded
-
-
-def _anew(place: Place, kind: Kind) -> Place:
-    """It has failed, and is asked for again in the same run."""
-    place.kind = kind
-    if place.record is not None:
-        place.record = msgspec.structs.replace(place.record, progress=Progress.FAILED)
-    return place
+        return describe(error, secret_values(self._args), where=False) or type(error).__name__
 
 
 def _is_part(failure: Exception, error: BaseException | None) -> bool:

@@ -103,7 +103,7 @@ def _a_handled_failure_is_tried_again(stack: ExitStack) -> None:
 
     async def run(steps: Steps, name: str, call: Call, *, branch: str | None = None) -> Any:
         await steps.load()
-        record = steps._known.get(name)
+        record = steps.log.known.get(name)
         if record is None or record.progress is not Progress.HANDLED:
             return await run_step(steps, name, call, branch=branch)
         async with steps.asked(name, Kind.STEP, branch=branch) as place:
@@ -136,7 +136,7 @@ def _a_task_goes_on_without_its_effect(stack: ExitStack) -> None:
     original = Steps.check_all_asked
 
     async def check_all_asked(self: Steps) -> None:
-        self.open.clear()
+        self.log.open.clear()
         await original(self)
 
     replace(stack, Steps, "_leave", lambda self, place: None)

@@ -1,0 +1,150 @@
+"""What is recorded of one job's steps: read once by a run, and written under its claim."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+
+import msgspec
+
+from holdfast.jobs.patience import patiently
+from holdfast.kernel.clock import monotonic
+from holdfast.kernel.codec import encode
+from holdfast.kernel.errors import PayloadError
+from holdfast.kernel.outcomes import RESULT_LIMIT
+from holdfast.store.ports import Store
+from holdfast.store.records import Claim
+from holdfast.store.steps import OPEN, Kind, Progress, Step, StepRecord
+
+STEPS_LIMIT = 16 * 2**20  # bytes of all results of one job: a later attempt reads them together
+# For good: it is not called again.
+_RECORDED = (Progress.DONE, Progress.RESOLVED, Progress.ASIDE, Progress.HANDLED)
+
+
+class Place(msgspec.Struct):
+    """Where a step stands in its run."""
+
+    name: str
+    number: int
+    branch: str
+    record: StepRecord | None  # of an earlier attempt
+    kind: Kind
+    fingerprint: str = ""  # of what its call is given, when that matters
+    begun: float = 0.0  # on the monotonic clock: when this run first wrote its intent; 0: it has not
+
+    @property
+    def progress(self) -> Progress | None:
+        """How far an earlier attempt came."""
+        return None if self.record is None else self.record.progress
+
+    @property
+    def is_open(self) -> bool:
+        """Whether its call may have been made, and nobody knows."""
+        return self.progress in OPEN
+
+    @property
+    def is_recorded(self) -> bool:
+        return self.progress in _RECORDED
+
+    def anew(self, kind: Kind) -> Place:
+        """It has failed, and is asked for again in the same run."""
+        self.kind = kind
+        if self.record is not None:
+            self.record = msgspec.structs.replace(self.record, progress=Progress.FAILED)
+        return self
+
+
+class StepLog:
+    """`lost` is called when the claim is no longer ours, and gives the error to raise."""
+
+    def __init__(self, claim: Claim, store: Store, lost: Callable[[], Exception]) -> None:
+        self._claim, self._store, self._lost = claim, store.steps, lost
+        self._loading = asyncio.Lock()
+        self._loaded = 0.0  # on the monotonic clock; 0: nothing is known yet
+        self._written: set[str] = set()  # by this run
+        # What this run knows, and has not heard that it is written: its end, and the result.
+        self._unheard: dict[str, tuple[Place, Progress, str | None]] = {}
+        self._size = 0  # bytes of all results
+        self.known: dict[str, StepRecord] = {}  # by name: what earlier attempts have recorded
+        self.open: dict[str, Place] = {}  # effects of which nobody knows whether they were done
+
+    async def load(self) -> bool:
+        """Once for each run: whether it was now."""
+        async with self._loading:
+            if self._loaded:
+                return False
+            load, claim = self._store.load, self._claim
+            found = await patiently(
+                lambda: load(claim.job_id, claim.generation), what="steps.not_loaded", job=claim.job_id
+            )
+            self._loaded = monotonic()
+            self.known = {each.name: each for each in found}
+            self._size = sum(len(each.result or "") for each in found)
+            return True
+
+    async def write(
+        self,
+        place: Place,
+        progress: Progress,
+        *,
+        result: str | None = None,
+    ) -> None:
+        step = Step(
+            name=place.name, number=place.number, branch=place.branch,
+            kind=place.kind, progress=progress, fingerprint=place.fingerprint, result=result,
+        )  # fmt: skip
+        write, claim = self._store.write, self._claim
+        self._unheard.pop(place.name, None)
+        if progress not in OPEN:
+            self._unheard[place.name] = place, progress, result
+        if not await patiently(lambda: write(claim, step), what="steps.not_written", job=claim.job_id):
+            raise self._lost()
+        self._unheard.pop(place.name, None)
+        self._written.add(place.name)
+        if progress in OPEN:
+            self.open[place.name] = place
+            place.begun = place.begun or monotonic()
+        else:
+            self.open.pop(place.name, None)
+
+    async def write_unheard(self) -> None:
+        """Say once more what the run was about to record when it was stopped."""
+        for place, progress, result in list(self._unheard.values()):
+            await self.write(place, progress, result=result)
+
+    def left_open(self) -> list[Place]:
+        """Effects that only a person can decide, also those that an earlier attempt has begun, and to which this one did not come."""
+        for record in self.known.values():
+            if record.progress in OPEN and record.name not in self._written:
+                self.open[record.name] = Place(
+                    record.name, record.number, record.branch, record, record.kind, record.fingerprint
+                )
+        return [
+            place
+            for place in self.open.values()
+            if place.kind is Kind.AT_MOST_ONCE or place.progress is Progress.UNKNOWN
+        ]
+
+    def encoded(self, place: Place, result: object) -> str | None:
+        if result is None:
+            return None
+        text = encode(result, limit=RESULT_LIMIT, where=f"The result of step {place.name!r}")
+        if self._size + len(text) > STEPS_LIMIT:
+            raise PayloadError(
+                f"the results of all its steps are more than {STEPS_LIMIT:,} bytes. Return less, such as where it is stored."
+            )
+        self._size += len(text)
+        return text
+
+    def age(self, place: Place) -> float:
+        """Seconds since its call was first begun; never more than have passed."""
+        record = place.record
+        if record is None:
+            return monotonic() - place.begun
+        return record.now - record.first_at + monotonic() - self._loaded
+
+    def sought_for(self, place: Place) -> float:
+        """Seconds since an earlier attempt first looked for it in vain."""
+        record = place.record
+        assert record is not None
+        return record.now - record.at + monotonic() - self._loaded
