@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Coroutine
 from contextlib import AbstractContextManager
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from holdfast.jobs.backoff import Backoff
@@ -35,12 +36,7 @@ class BlockingJob:
         timeout: float | None = None,
     ) -> Any:
         """As `job.step`. A plain function cannot be interrupted: its timeout is noticed when it returns."""
-        refuse_inside(name)
-        back, work = BackCalls(), self._job.work_beside()
-        call = Call(function, args, retry=retry, limit=timeout, threads=back)
-        return self._portal.run(
-            lambda: self._job.do_step(name, call, branch=self._job.branch_of(work, name)), back
-        )
+        return self._done(name, function, args, self._job.do_step, retry=retry, limit=timeout)
 
     def effect(
         self,
@@ -53,12 +49,22 @@ class BlockingJob:
         **manner: Any,
     ) -> Any:
         """As `job.effect`, with the same options."""
+        do = partial(self._job.do_effect, manner=Manner.of(**manner))
+        return self._done(name, function, args, do, retry=retry, limit=timeout)
+
+    def _done(
+        self,
+        name: str,
+        function: Callable[..., Any],
+        args: tuple[Any, ...],
+        do: Callable[..., Coroutine[Any, Any, Any]],
+        **how: Any,
+    ) -> Any:
+        """On the worker's loop, and its function here."""
         refuse_inside(name)
-        back, how, work = BackCalls(), Manner.of(**manner), self._job.work_beside()
-        call = Call(function, args, retry=retry, limit=timeout, threads=back)
-        return self._portal.run(
-            lambda: self._job.do_effect(name, call, how, branch=self._job.branch_of(work, name)), back
-        )
+        back, work = BackCalls(), self._job.work_beside()
+        call = Call(function, args, threads=back, **how)
+        return self._portal.run(lambda: do(name, call, branch=self._job.branch_of(work, name)), back)
 
     def commit(self, result: Any = None) -> AbstractContextManager[BlockingTx]:
         """As `job.commit`: `with job.blocking.commit() as tx:`; `tx` is also what `enqueue_sync` takes."""
