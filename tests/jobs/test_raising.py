@@ -140,7 +140,7 @@ async def test_a_hook_that_hangs_or_cancels_changes_nothing(hf, monkeypatch):
 
 
 async def test_an_on_dead_handler_that_hangs_is_given_up(hf, monkeypatch):
-    monkeypatch.setattr("holdfast.jobs.executor.HANDLER_LIMIT", 0.1)
+    monkeypatch.setattr("holdfast.jobs.judge.HANDLER_LIMIT", 0.1)
 
     @hf.task(retry=Backoff(attempts=1))
     async def send() -> None:

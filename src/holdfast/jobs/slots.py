@@ -12,7 +12,8 @@ from collections.abc import Callable, Mapping
 from contextvars import copy_context
 from functools import partial
 
-from holdfast.jobs.executor import Ending, Executor
+from holdfast.jobs.executor import Executor
+from holdfast.jobs.judge import Ending
 from holdfast.jobs.run import Run
 from holdfast.kernel.clock import monotonic
 from holdfast.kernel.context import NO_CONTEXT, become

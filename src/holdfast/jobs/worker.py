@@ -9,7 +9,8 @@ from contextlib import suppress
 
 from holdfast.jobs.allowance import Allowance
 from holdfast.jobs.endings import Endings
-from holdfast.jobs.executor import Ending, Executor, Released, Settled, Unknown
+from holdfast.jobs.executor import Executor
+from holdfast.jobs.judge import Ending, Released, Settled, Unknown
 from holdfast.jobs.pace import Pace
 from holdfast.jobs.registry import Registry
 from holdfast.jobs.renewer import MARGIN

@@ -9,7 +9,8 @@ from typing import Any, Self
 
 import msgspec
 
-from holdfast.jobs.executor import Ending, Executor, Released, Settled, Unknown
+from holdfast.jobs.executor import Executor
+from holdfast.jobs.judge import Ending, Released, Settled, Unknown
 from holdfast.jobs.run import Run, Stop
 from holdfast.kernel.clock import monotonic
 from holdfast.kernel.codec import decode_stored

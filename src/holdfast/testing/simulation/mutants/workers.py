@@ -9,11 +9,12 @@ from datetime import datetime
 from functools import partial
 from typing import Any
 
-from holdfast.jobs import executor, scheduler
+from holdfast.jobs import judge, scheduler
 from holdfast.jobs.backoff import Backoff
 from holdfast.jobs.deaths import Deaths
 from holdfast.jobs.endings import Endings
-from holdfast.jobs.executor import Ending, Executor
+from holdfast.jobs.executor import Executor
+from holdfast.jobs.judge import Ending, Judge
 from holdfast.jobs.renewer import Renewer
 from holdfast.jobs.returns import Returns
 from holdfast.jobs.run import Run
@@ -38,10 +39,10 @@ of_workers = partial(mutant, kind="worker")
 def _finished_without_a_fence(stack: ExitStack) -> None:
     """a run whose lease was lost is written all the same, and the store does not look at the token"""
 
-    async def lost(self: Executor, run: Run) -> Ending:
+    async def lost(self: Judge, run: Run) -> Ending:
         return Done()
 
-    replace(stack, Executor, "_lost", lost)
+    replace(stack, Judge, "lost", lost)
     unfence(stack)
 
 
@@ -216,4 +217,4 @@ def _the_dead_of_a_rescue_are_not_told(stack: ExitStack) -> None:
 @of_workers("a death is tried once")
 def _a_death_is_tried_once(stack: ExitStack) -> None:
     """a store in trouble is taken for a handler of on_dead that failed"""
-    replace(stack, executor, "PAUSES", ())
+    replace(stack, judge, "PAUSES", ())
