@@ -146,3 +146,35 @@ async def test_within_a_thread_the_order_is_fixed(hf, calls):
     assert [each.state for each in ran] == [State.QUEUED, State.DEAD]
     assert "the other way round" in ran[-1].error
     assert calls == ["box", "a", "b"]
+
+
+async def test_a_thread_that_tries_again_for_another_goes_on_in_its_place(hf, calls):
+    """A later attempt finds the label done, and goes straight through in the first of them."""
+    moods = [Boom]
+
+    def label() -> None:
+        if moods:
+            raise moods.pop()
+        calls.append("label")
+
+    @hf.task(retry=AGAIN)
+    def ship(job: Job) -> None:
+        def pack(number: int) -> None:
+            if number == 0:
+                job.blocking.step("box", calls.append, "box")
+            job.blocking.step("label", label)
+            job.blocking.step("send", calls.append, "send")
+
+        with ThreadPoolExecutor() as pool:
+            for number in range(2):
+                try:
+                    pool.submit(pack, number).result()
+                    break
+                except Boom:
+                    continue
+        if job.attempt == 1:
+            raise Boom
+
+    await ship.enqueue()
+    assert [each.state for each in await drain(hf)] == [State.QUEUED, State.SUCCEEDED]
+    assert calls == ["box", "label", "send"]

@@ -388,3 +388,37 @@ async def test_a_failure_that_was_handled_beside_the_task_stays_one(hf):
     await drain(hf)
     assert await handle.status() is State.SUCCEEDED
     assert posts == ["second"]
+
+
+@pytest.mark.parametrize("packs", [False, True])
+async def test_a_coroutine_that_tries_again_for_another_goes_on_in_its_place(hf, packs):
+    """A later attempt finds the charge done, and goes straight through in the first of them."""
+    calls, moods = [], [Refused("no")]
+
+    async def charge() -> None:
+        if moods:
+            raise moods.pop()
+        calls.append("charge")
+
+    @hf.task(retry=AGAIN)
+    async def pay(job: Job) -> None:
+        async def once(number: int) -> None:
+            if packs and number == 0:
+                await job.step("pack", lambda: calls.append("pack"))
+            await job.effect("charge", charge, policy="at_most_once", not_done=(Refused,))
+            await job.step("note", lambda: calls.append("note"))
+
+        for number in range(2):
+            try:
+                await asyncio.create_task(once(number))
+                break
+            except Refused:
+                continue
+        if job.attempt == 1:
+            raise RuntimeError
+
+    handle = await pay.enqueue()
+    await drain(hf)
+    record = await handle.record()
+    assert (record.state, record.reason) == (State.SUCCEEDED, None)
+    assert calls == ["pack", "charge", "note"][not packs :]

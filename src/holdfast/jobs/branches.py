@@ -29,6 +29,13 @@ class Branches:
         self._works[branch] = work
         return branch
 
+    def go_on(self, branch: str, step: str, by: str | None) -> None:
+        """Who begins with a step that has failed in a branch goes on in its place: a later attempt goes straight through."""
+        own = self.current(step) if by is None else by
+        if own == step and branch not in (HOME, own):
+            self._names[self._works[own]] = branch
+            self._works[branch] = self._works.pop(own)
+
     def has_handled(self, branch: str, by: str) -> bool:
         """Whether who goes on has handled the failures of a branch: its own, and those of what it may have waited for.
 

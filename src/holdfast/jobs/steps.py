@@ -109,6 +109,7 @@ class Steps:
 
     async def _found_place(self, name: str, kind: Kind, branch: str | None) -> Place:
         if (failed := self._take_failed(name, kind) or self._take_back(name, kind)) is not None:
+            self.branches.go_on(failed.branch, name, branch)
             return failed
         if name in self._asked:
             raise UsageError(
