@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import errno
+from contextlib import suppress
 
 import pytest
 
@@ -422,3 +423,22 @@ async def test_a_coroutine_that_tries_again_for_another_goes_on_in_its_place(hf,
     record = await handle.record()
     assert (record.state, record.reason) == (State.SUCCEEDED, None)
     assert calls == ["pack", "charge", "note"][not packs :]
+
+
+async def test_an_error_that_was_raised_from_itself(hf):
+    """As with `raise translated(error) from error`, when there is nothing to translate."""
+
+    def refuse() -> None:
+        raise Refused("no")
+
+    @hf.task(retry=AGAIN)
+    async def publish(job: Job) -> None:
+        with suppress(Refused):
+            await job.step("first", refuse)
+        await job.step("second", lambda: None)
+        error = Reject("it is no picture")
+        raise error from error
+
+    await publish.enqueue()
+    [ran] = await drain(hf)
+    assert (ran.state, ran.error) == (State.DEAD, "it is no picture")

@@ -324,13 +324,19 @@ class Steps:
         return describe(error, secret_values(self._args), where=False) or type(error).__name__
 
 
-def _is_part(failure: Exception, error: BaseException | None) -> bool:
-    """Whether the one is the other, or was raised from it."""
-    if error is None or error is failure:
-        return error is failure
-    if isinstance(error, BaseExceptionGroup) and any(_is_part(failure, each) for each in error.exceptions):
-        return True
-    return _is_part(failure, error.__cause__)
+def _is_part(failure: Exception, error: BaseException) -> bool:
+    """Whether the one is the other, or was raised from it. An exception may be raised from itself."""
+    seen: set[int] = set()
+    left: list[BaseException | None] = [error]
+    while left:
+        each = left.pop()
+        if each is None or id(each) in seen:
+            continue
+        if each is failure:
+            return True
+        seen.add(id(each))
+        left += [each.__cause__, *(each.exceptions if isinstance(each, BaseExceptionGroup) else ())]
+    return False
 
 
 async def run_step(steps: Steps, name: str, call: Call, *, branch: str | None = None) -> Any:
