@@ -516,3 +516,17 @@ async def test_a_plain_functions_commit_that_fails_leaves_nothing(hf):
     assert (ran[-1].state, ran[-1].result) == (State.SUCCEEDED, 3)
     async with hf.transaction() as tx:
         assert len(await tx.fetch("SELECT job FROM shipped")) == 1
+
+
+async def test_no_more_steps_than_a_job_may_have(hf, calls, monkeypatch):
+    monkeypatch.setattr("holdfast.jobs.steps.MOST_STEPS", 3)
+
+    @hf.task
+    async def ship(job: Job) -> None:
+        for number in range(4):
+            await job.step(f"part:{number}", calls.append, number)
+
+    await ship.enqueue()
+    [ran, *_] = await drain(hf)
+    assert "at most 3 steps" in ran.error
+    assert calls == [0, 1, 2]

@@ -128,7 +128,7 @@ class Steps:
         self._last[branch] = name
         if record is not None:
             return Place(name, record.number, branch, record, kind)
-        if self._number > MOST_STEPS:
+        if self._number >= MOST_STEPS:
             raise UsageError(f"A job has at most {MOST_STEPS:,} steps. Enqueue a job for each part.")
         self._number += 1
         return Place(name, self._number - 1, branch, None, kind)
