@@ -481,3 +481,45 @@ async def test_no_effect_is_begun_by_whom_may_have_lost_the_job(hf, provider):
     ran = await drain(hf)
     assert (ran[-1].state, provider.calls) == (State.SUCCEEDED, 1)
     assert await progress(hf, handle.id) == {"publish": Progress.DONE}
+
+
+@pytest.mark.parametrize("failure", [Refused("no"), TimeoutError("no answer")])
+async def test_calls_that_go_on_beside_one_that_failed_are_recorded(hf, provider, failure):
+    """asyncio.gather raises at once, and cancels nothing: they get their answers."""
+    provider.fails = [("before", failure)]
+
+    async def slow(title: str) -> int:
+        await asyncio.sleep(0.1)
+        return await provider.publish(title)
+
+    @hf.task(retry=AGAIN)
+    async def publish_both(job: Job) -> list[int]:
+        calls = {"quay": provider.publish, "buoy": slow}
+        return await asyncio.gather(
+            *(job.effect(title, call, title, not_done=(Refused,), **BARE) for title, call in calls.items())
+        )
+
+    handle = await publish_both.enqueue()
+    await drain(hf)
+    if isinstance(failure, TimeoutError):
+        assert await progress(hf, handle.id) == {"quay": Progress.UNKNOWN, "buoy": Progress.DONE}
+        await hf.unknown.resolve(handle.id, actor="ada", done=False)
+        await drain(hf)
+    assert (await handle.record()).state is State.SUCCEEDED
+    assert sorted(provider.posts) == ["buoy", "quay"]
+
+
+async def test_a_call_that_does_not_end_is_not_waited_for(hf, provider, monkeypatch):
+    monkeypatch.setattr("holdfast.jobs.steps.LAST_CALLS", 0.1)
+    provider.fails = [("before", Refused("no"))]
+
+    @hf.task(retry=Backoff(attempts=1))
+    async def publish_both(job: Job) -> None:
+        hanging = job.effect("buoy", asyncio.sleep, 600, **BARE)
+        quay = job.effect("quay", provider.publish, "quay", not_done=(Refused,), **BARE)
+        await asyncio.gather(hanging, quay)
+
+    await publish_both.enqueue()
+    [ran] = await drain(hf)
+    assert ran.state is State.UNKNOWN
+    assert "nobody knows whether effect 'buoy' was done" in ran.error

@@ -86,7 +86,7 @@ class Executor:
 
     async def _ending(self, run: Run) -> Ending:
         try:
-            ending = await self._body(run)
+            ending = await self._whole_body(run)
             if run.stop is not Stop.LOST:
                 return ending
             run.ending = None
@@ -105,6 +105,15 @@ class Executor:
                 return broken(run, failure)
 
     # --- the body ---
+
+    async def _whole_body(self, run: Run) -> Ending:
+        """Also what goes on beside it when it fails: as with asyncio.gather, which raises at once and cancels nothing."""
+        try:
+            return await self._body(run)
+        except Exception:
+            if run.stop is None and (job := run.job) is not None and not (job.completed or job.lost):
+                await job.last_calls()
+            raise
 
     async def _body(self, run: Run) -> Ending:
         claim, task = run.claim, run.task

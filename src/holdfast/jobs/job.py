@@ -202,6 +202,11 @@ class Job:
         if self.steps is not None or self._claim.has_steps:
             await self._its_steps().check_all_asked()
 
+    async def last_calls(self) -> None:
+        """After its task has failed: wait for the calls of effects that go on beside it."""
+        if self.steps is not None:
+            await self.steps.last_calls()
+
     async def give_up(self) -> list[str]:
         """Before it dies: the effects that a person must look at first, because nobody knows whether they were done."""
         if self.steps is None and not self._claim.has_steps:

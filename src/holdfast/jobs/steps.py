@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections import defaultdict, deque
 from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from typing import Any
 
 from holdfast.jobs.branches import HOME, Branches
@@ -14,16 +14,19 @@ from holdfast.jobs.control import Control, EffectUnknown, Reject, StepsChanged
 from holdfast.jobs.failures import describe
 from holdfast.jobs.handled import again, kept
 from holdfast.jobs.step_log import Place, StepLog
+from holdfast.kernel.clock import timeout
 from holdfast.kernel.crashpoints import crashpoint
 from holdfast.kernel.errors import PayloadError, StepLeft, UsageError
 from holdfast.kernel.masking import secret_values
 from holdfast.kernel.names import check_name
+from holdfast.kernel.spawn import over
 from holdfast.kernel.threads import Stopped
 from holdfast.store.ports import Store
 from holdfast.store.records import Claim
 from holdfast.store.steps import MOST_STEPS, Kind, Progress, StepRecord
 
 _NOT_DEMANDED = (Progress.FAILED, Progress.ASIDE, Progress.HANDLED)  # a later attempt need not come by
+LAST_CALLS = 60.0  # seconds for which a run that has failed waits for calls that go on beside it
 CUT_OFF = "its task stopped waiting for it"  # as with a timeout around it
 _ADVICE = "Run it with the code that began it, or replay it with edited arguments, and it begins anew."
 
@@ -53,7 +56,8 @@ class Steps:
         self._failed: defaultdict[str, list[tuple[Place, Exception]]] = defaultdict(list)  # by branch
         self._handled: list[tuple[Place, Exception]] = []  # failures that are kept, and known to this run
         self._done: list[Place] = []  # results that are kept, and known to this run
-        self._under_way: dict[object, str] = {}  # steps that were asked for, and have not answered
+        # Steps that were asked for, and have not answered.
+        self._under_way: dict[asyncio.Future[None], str] = {}
         self._closed = False  # the run has ended: nothing more begins
         self.verdict: Control | None = None  # how the run ends, whatever the task makes of it
 
@@ -64,7 +68,7 @@ class Steps:
         """The place of the next step; raises when it is not the one that an earlier attempt has recorded."""
         check_name("step", name)
         self.check_goes_on()
-        asked = object()
+        asked = asyncio.get_running_loop().create_future()
         self._under_way[asked] = name
         try:
             place = await self._place(name, kind, branch)
@@ -76,6 +80,7 @@ class Steps:
                 raise
         finally:
             del self._under_way[asked]
+            asked.cancel()
 
     def check_goes_on(self) -> None:
         """Raise when the run is to end, or has: what it does now, later attempts could not do in the same way."""
@@ -177,6 +182,14 @@ class Steps:
         self._left += [name for name, place in self.log.open.items() if place.kind is Kind.AT_MOST_ONCE]
         if self._left:
             raise self._went_on()
+
+    async def last_calls(self) -> None:
+        """The task has failed, and calls of its effects go on beside it: what they answer is recorded, and not lost with the run."""
+        self.close()
+        calls = [asked for asked, name in self._under_way.items() if name in self.log.open]
+        with suppress(TimeoutError):
+            async with timeout(LAST_CALLS):
+                await over(*calls)
 
     def close(self) -> None:
         """The task has ended: what it has left behind begins nothing more."""
