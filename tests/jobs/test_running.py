@@ -174,6 +174,19 @@ async def test_progress_is_seen_from_outside(hf):
         await handle.result(10)
 
 
+@pytest.mark.parametrize("note", ["é" * 300, "word " * 1_000, "a\0b\ud800"], ids=["bytes", "long", "odd"])
+async def test_a_note_that_cannot_be_kept_as_it_is_ends_no_job(hf, note):
+    @hf.task(retry=Backoff(attempts=1))
+    async def long(job: Job) -> str | None:
+        await job.heartbeat(note=note)
+        record = await hf.jobs.get(job.id)
+        return record.note
+
+    async with hf.worker():
+        kept = await result_of(hf, long)
+        assert 0 < len(kept) <= 500
+
+
 async def test_progress_from_a_plain_function(hf):
     @hf.task
     def long(job: Job) -> str:

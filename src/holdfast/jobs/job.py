@@ -17,13 +17,11 @@ from holdfast.jobs.sync_job import BlockingJob
 from holdfast.kernel.clock import monotonic
 from holdfast.kernel.codec import encode
 from holdfast.kernel.errors import CommitUnknown, LeaseLost, StoreError, UsageError
-from holdfast.kernel.names import check_name, check_text
+from holdfast.kernel.names import check_name
 from holdfast.kernel.outcomes import RESULT_LIMIT, Done
 from holdfast.kernel.threads import Caller, ThreadCall, this_call, this_work
 from holdfast.store.ports import Store, Tx
 from holdfast.store.records import Claim, Finish
-
-_NOTE_LIMIT = 500
 
 
 class Hold(Protocol):
@@ -109,11 +107,12 @@ class Job:
         return hashlib.sha256(text.encode()).hexdigest()[:32]
 
     async def heartbeat(self, progress: float | None = None, note: str | None = None) -> None:
-        """Say how far it is, for people: `progress` from 0 to 1, and a few words. Raises LeaseLost when it is no longer ours."""
+        """Say how far it is, for people: `progress` from 0 to 1, and a few words, of which the store keeps what fits.
+
+        Raises LeaseLost when it is no longer ours.
+        """
         if progress is not None and not 0 <= progress <= 1:
             raise UsageError(f"progress is from 0 to 1, not {progress!r}.")
-        if note is not None:
-            check_text("note", note, _NOTE_LIMIT)
         if not await self._store.claims.report(self._claim, progress=progress, note=note):
             raise self._lose()
 
