@@ -47,6 +47,11 @@ WRONG = {
     "health --live --ready": "not allowed with",
     "health --timeout 0": "number of seconds",
     "doctor -p 0": "whole number",
+    "worker": "Say whose jobs to run",
+    "worker shop:hf --app other:hf": "Name one program",
+    "--app other:hf worker shop:hf": "Name one program",
+    "worker shop:hf --url sqlite:///a.db": "takes no --url",
+    "worker --app shop:hf --url sqlite:///a.db": "takes no --url",
     "worker shop:hf --max-tasks-per-child 0": "'0' is not a whole number from 1",
     "worker shop:hf --max-tasks-per-child=-3": "'-3' is not a whole number from 1",
     "migrate --url mysql://h/d": "names no database",
@@ -84,6 +89,24 @@ def test_a_database_that_is_not_there_is_three_and_not_made(line, tmp_path):
     assert not (tmp_path / "other.db").exists()
     assert line("queues", "--url", "postgresql://localhost:1/none?patience=0") == 3
     assert "cannot be reached" in line.err
+
+
+@pytest.mark.parametrize(
+    ("arguments", "environment"),
+    [
+        (("worker", "--app", "shop:hf"), {}),
+        (("--app", "shop:hf", "worker"), {}),
+        (("worker",), {"HOLDFAST_APP": "shop:hf"}),
+        (("worker", "-p", "1"), {"HOLDFAST_APP": "shop:hf"}),
+        (("worker", "shop:hf"), {"HOLDFAST_APP": "other:hf", "HOLDFAST_URL": "sqlite:///shop.db"}),
+    ],
+    ids=["after", "before", "variable", "supervised", "the line wins"],
+)
+def test_a_worker_is_told_its_program_as_any_command(tmp_path, arguments, environment):
+    write_program(tmp_path)
+    answer = run_process(*arguments, "--burst", folder=tmp_path, environment=environment)
+    assert answer.returncode == 0, answer.stderr
+    assert "takes jobs from default" in answer.stderr
 
 
 @pytest.mark.parametrize("processes", [(), ("-p", "2")], ids=["alone", "supervised"])

@@ -14,6 +14,7 @@ from holdfast.kernel.names import check_int
 from holdfast.kernel.processes import die_with_parent, run_to_its_end
 from holdfast.kernel.voice import hear_out
 from holdfast.runtime.app import Holdfast
+from holdfast.runtime.cli.environment import Given
 from holdfast.runtime.cli.parser import count
 from holdfast.runtime.loading import load_app
 from holdfast.runtime.supervisor import SUPERVISOR, Supervisor
@@ -24,7 +25,9 @@ SLOTS = 50
 
 def add(commands: Any) -> None:
     worker = commands.add_parser("worker", help="run jobs")
-    worker.add_argument("app", help="the Holdfast object, as module:name")
+    worker.add_argument(
+        "program", nargs="?", metavar="app", help="the Holdfast object, as module:name; else --app"
+    )
     worker.add_argument(
         "-q",
         "--queues",
@@ -69,6 +72,7 @@ def run(options: argparse.Namespace) -> int:
         max_tasks=options.max_tasks_per_child,
         supervised=supervisor is not None,
     )
+    options.app = _program(options)
     hf = load_app(options.app)
     is_child = supervisor is not None  # it inherits the number, and must not start as many again
     alone = is_child or options.processes is None
@@ -76,6 +80,20 @@ def run(options: argparse.Namespace) -> int:
         return run_to_its_end(run_worker(hf, chosen) if alone else _supervise(hf, options, chosen), tell_exit)
     finally:
         hear_out()
+
+
+def _program(options: argparse.Namespace) -> str:
+    """The command line wins over the environment. A worker runs a program's code, on the database of that program."""
+    given = None if isinstance(options.app, Given) else options.app
+    if given is not None and options.program not in (None, given):
+        raise UsageError(f"Name one program: {options.program}, or --app {given}.")
+    if options.url is not None and not isinstance(options.url, Given):
+        raise UsageError(
+            "A worker takes no --url: it runs a program's code, on the database that is named there."
+        )
+    if (name := options.program or options.app) is None:
+        raise UsageError("Say whose jobs to run: holdfast worker shop.tasks:hf, or --app shop.tasks:hf.")
+    return str(name)
 
 
 async def _supervise(hf: Holdfast, options: argparse.Namespace, chosen: WorkerOptions) -> int:
