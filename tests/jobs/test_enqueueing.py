@@ -44,6 +44,26 @@ async def test_many_are_stored_in_order(hf, greet):
     assert await greet.enqueue_many([]) == []
 
 
+@pytest.mark.parametrize(
+    ("given", "why"),
+    [
+        ({}, "needs 'user' as text"),
+        ({"user": "u" * 600}, "too long"),
+        ({"user": "a\nb"}, "U\\+000A"),
+        ({"user": 1}, "needs 'user' as text.* 1.0"),
+    ],
+    ids=["none", "long", "line break", "a float for the worker"],
+)
+async def test_a_lock_that_no_worker_could_take_is_refused(hf, given, why):
+    @hf.task(lock="user:{user}")
+    async def work(user: str | float | None = None) -> None: ...
+
+    with pytest.raises(UsageError, match=why):
+        await work.enqueue(**given)
+    assert await hf.store.jobs.find(limit=5) == []
+    assert (await work.enqueue("ada")).created
+
+
 async def test_many_are_stored_all_or_none(hf, greet):
     with pytest.raises(UsageError):
         await greet.enqueue_many([{"name": "a"}, {"nome": "b"}])

@@ -11,8 +11,10 @@ from holdfast.jobs.handle import Handle
 from holdfast.jobs.hooks import Hooks
 from holdfast.jobs.options import Options, moment, seconds
 from holdfast.jobs.task import Task
+from holdfast.jobs.templates import Template
 from holdfast.kernel.context import context
 from holdfast.kernel.ids import new_id, new_ids
+from holdfast.kernel.names import check_name
 from holdfast.store.ports import Store
 from holdfast.store.records import NewJob
 
@@ -63,6 +65,8 @@ def _built(
     task: Task[Any, Any], arguments: Mapping[str, Any], job_id: str, shared: dict[str, Any], keys: Keys
 ) -> NewJob:
     args = task.signature.encode(arguments)
+    if (lock := task.declaration.lock) is not None:
+        _check_lock(lock, task, args)
     if not keys:
         return NewJob(id=job_id, args=args, **shared)
     names = {**task.signature.defaults, **arguments}
@@ -70,6 +74,11 @@ def _built(
         option: template.render(names) for option, template in keys if option not in shared
     }
     return NewJob(id=job_id, args=args, **rendered, **shared)
+
+
+def _check_lock(lock: Template, task: Task[Any, Any], args: str) -> None:
+    """As a worker will render it: a lock without a name fails every run of the job."""
+    check_name("lock", lock.render({**task.signature.defaults, **task.signature.decode(args)}))
 
 
 def _shared(task: Task[Any, Any], given: Options) -> dict[str, Any]:

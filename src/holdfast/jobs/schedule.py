@@ -98,12 +98,9 @@ class Schedule:
             )
 
     def _check_job(self) -> None:
-        """Build one as the scheduler will, with its keys, and the name of the lock that a worker will take."""
+        """Build one as the scheduler will, with its keys and the name of its lock."""
         task = self.task
-        job = task.sender.build(task, task.signature.bind((), self.arguments(moment(0.0))), NONE)
-        if task.declaration.lock is not None:
-            arguments = {**task.signature.defaults, **task.signature.decode(job.args)}
-            check_name("lock", task.declaration.lock.render(arguments))
+        task.sender.build(task, task.signature.bind((), self.arguments(moment(0.0))), NONE)
 
     def has_times_of(self, other: Schedule) -> bool:
         mine, others = self.times, other.times
