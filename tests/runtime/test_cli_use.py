@@ -200,6 +200,10 @@ def test_a_url_on_the_command_line_wins_over_a_program_of_the_environment(line, 
         ("import nothing_like_this", ["No module named 'nothing_like_this'", "broken.py line 1"]),
         ("\n1 / 0", ["ZeroDivisionError", "broken.py line 2"]),
         ("\n\ndef :", ["SyntaxError", "broken.py line 3"]),
+        (
+            "from holdfast import Holdfast\nhf = Holdfast()\n@hf.task(queue=7)\ndef ship(): ...\n",
+            ["UsageError", "(int), in ", "broken.py line 3. Mend"],
+        ),
         ("raise SystemExit(4)", ["SystemExit", "broken.py line 1"]),
     ],
 )

@@ -6,6 +6,7 @@ import importlib
 import os
 import sys
 import traceback
+from pathlib import Path
 from types import ModuleType
 from typing import Any, NoReturn
 
@@ -13,6 +14,7 @@ from holdfast.kernel.errors import UsageError
 from holdfast.kernel.show import show
 from holdfast.runtime.app import Holdfast
 
+_OURS = str(Path(__file__).parent.parent)  # what we refuse was written elsewhere
 _FORM = "Write the module and the name in it, such as shop.tasks:hf."
 
 
@@ -57,7 +59,9 @@ def _failed(name: str, error: BaseException) -> str:
     frames = [
         frame for frame in traceback.extract_tb(error.__traceback__) if "importlib" not in frame.filename
     ]
-    place = f", in {frames[-1].filename} line {frames[-1].lineno}" if len(frames) > 1 else ""
+    theirs = [frame for frame in frames if not frame.filename.startswith(_OURS)]
+    place = f", in {theirs[-1].filename} line {theirs[-1].lineno}" if theirs else ""
     if isinstance(error, SyntaxError):
         place = f", in {error.filename} line {error.lineno}"
-    return f"The module {name} cannot be imported: {type(error).__name__}: {error}{place}. Mend that first."
+    told = str(error).rstrip(".")
+    return f"The module {name} cannot be imported: {type(error).__name__}: {told}{place}. Mend that first."
