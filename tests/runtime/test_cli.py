@@ -36,6 +36,13 @@ def test_print_sql_makes_no_connection_and_is_complete(capsys):
     connection.close()
 
 
+def test_printed_sql_is_json_for_programs(capsys):
+    main(["migrate", "--print-sql", "--url", "sqlite:///jobs.db"])
+    text = capsys.readouterr().out
+    assert main(["migrate", "--print-sql", "--url", "sqlite:///jobs.db", "--json"]) == 0
+    assert json.loads(capsys.readouterr().out) == {"database": "jobs.db", "sql": text}
+
+
 def test_sql_that_was_printed_and_applied_by_hand_counts_as_migrated(url, capsys, tmp_path):
     main(["migrate", "--print-sql", "--url", url])
     connection = apsw.Connection(str(tmp_path / "jobs.db"))

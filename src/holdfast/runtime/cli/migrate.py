@@ -31,7 +31,7 @@ def add(commands: Commands) -> None:
 def run(options: Namespace) -> int:
     hf = program.find(options)
     if options.print_sql:
-        return _print_sql(hf)
+        return _print_sql(hf, options)
     names = asyncio.run(hf.store.pending() if options.check else hf.migrate())
     if options.json:
         document({"database": repr(hf.location), "pending" if options.check else "applied": names})
@@ -42,7 +42,12 @@ def run(options: Namespace) -> int:
     return NOT_AS_WISHED if options.check and names else DONE
 
 
-def _print_sql(hf: Holdfast) -> int:
+def _print_sql(hf: Holdfast, options: Namespace) -> int:
     schema = sqlite_schema if hf.location.kind == "sqlite" else postgres_schema
-    schema.print_sql(sys.stdout.write)
+    if options.json:
+        parts: list[str] = []
+        schema.print_sql(parts.append)
+        document({"database": repr(hf.location), "sql": "".join(parts)})
+    else:
+        schema.print_sql(sys.stdout.write)
     return DONE
