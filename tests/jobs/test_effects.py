@@ -523,3 +523,31 @@ async def test_a_call_that_does_not_end_is_not_waited_for(hf, provider, monkeypa
     [ran] = await drain(hf)
     assert ran.state is State.UNKNOWN
     assert "nobody knows whether effect 'buoy' was done" in ran.error
+
+
+@pytest.mark.parametrize("how", ["timed out", "cut off by its task", "drained"])
+@pytest.mark.parametrize("policy", ["at_most_once", "at_least_once"])
+async def test_an_answer_that_was_about_to_be_recorded_is_known_to_the_next_attempt(
+    hf, provider, monkeypatch, how, policy
+):
+    write, writing = hf.store.steps.write, asyncio.Event()
+
+    async def slow(claim, step):
+        if step.progress is Progress.DONE and not writing.is_set():
+            writing.set()
+            await asyncio.sleep(60)  # its run is stopped before it is stored
+        return await write(claim, step)
+
+    monkeypatch.setattr(hf.store.steps, "write", slow)
+
+    @hf.task(retry=AGAIN, timeout=0.3 if how == "timed out" else None)
+    async def publish(job: Job) -> int:
+        async with asyncio.timeout(0.3 if how == "cut off by its task" else None):
+            return await job.effect("publish", provider.publish, "harbour", policy=policy)
+
+    await publish.enqueue()
+    if how == "drained":
+        async with hf.worker(grace=0.1):
+            await writing.wait()
+    ran = await drain(hf)
+    assert (ran[-1].state, ran[-1].result, provider.posts) == (State.SUCCEEDED, 1, ["harbour"])

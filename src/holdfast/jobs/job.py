@@ -206,6 +206,11 @@ class Job:
         if self.steps is not None:
             await self.steps.last_calls()
 
+    async def last_words(self) -> None:
+        """After its run has ended: what it knows of its steps, and could not write."""
+        if self.steps is not None and not self.lost:
+            await self.steps.last_words()
+
     async def give_up(self) -> list[str]:
         """Before it dies: the effects that a person must look at first, because nobody knows whether they were done."""
         if self.steps is None and not self._claim.has_steps:

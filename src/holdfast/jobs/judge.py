@@ -59,6 +59,8 @@ class Judge:
             return run.ending
         if run.job is not None and run.job.completed:
             return await self._completed(run, error)
+        if run.job is not None and run.stop is not Stop.LOST:
+            await run.job.last_words()
         if run.stop is not None and _is_stop(error):
             if run.stop is not Stop.TIMEOUT:
                 return await self.lost(run) if run.stop is Stop.LOST else _stopped(run)

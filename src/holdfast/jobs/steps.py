@@ -16,7 +16,7 @@ from holdfast.jobs.handled import again, kept
 from holdfast.jobs.step_log import Place, StepLog
 from holdfast.kernel.clock import timeout
 from holdfast.kernel.crashpoints import crashpoint
-from holdfast.kernel.errors import PayloadError, StepLeft, UsageError
+from holdfast.kernel.errors import HoldfastError, PayloadError, StepLeft, UsageError
 from holdfast.kernel.masking import secret_values
 from holdfast.kernel.names import check_name
 from holdfast.kernel.spawn import over
@@ -27,6 +27,7 @@ from holdfast.store.steps import MOST_STEPS, Kind, Progress, StepRecord
 
 _NOT_DEMANDED = (Progress.FAILED, Progress.ASIDE, Progress.HANDLED)  # a later attempt need not come by
 LAST_CALLS = 60.0  # seconds for which a run that has failed waits for calls that go on beside it
+LAST_WORDS = 1.0  # seconds to write what it knows: its worker may be leaving
 CUT_OFF = "its task stopped waiting for it"  # as with a timeout around it
 _ADVICE = "Run it with the code that began it, or replay it with edited arguments, and it begins anew."
 
@@ -190,6 +191,12 @@ class Steps:
         with suppress(TimeoutError):
             async with timeout(LAST_CALLS):
                 await over(*calls)
+
+    async def last_words(self) -> None:
+        """What the run was about to record when it was stopped: an answer that it has must not become one that nobody knows."""
+        with suppress(HoldfastError, TimeoutError):
+            async with timeout(LAST_WORDS):
+                await self.log.write_unheard()
 
     def close(self) -> None:
         """The task has ended: what it has left behind begins nothing more."""
