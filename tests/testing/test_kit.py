@@ -361,6 +361,23 @@ async def test_an_assertion_says_what_is_there(hf, seen):
         await enqueued(hf, "nobody")
 
 
+async def test_an_argument_that_the_task_does_not_have_is_no_proof(hf, seen):
+    await seen.enqueue("ada")
+    with pytest.raises(UsageError, match=r"no argument 'nome' to look at\. Its arguments: name\."):
+        await assert_enqueued(hf, seen, count=0, nome="ada")
+
+
+async def test_an_argument_that_was_not_given_has_its_default(hf):
+    @hf.task
+    async def send(to: str, copies: int = 1) -> None: ...
+
+    await send.enqueue("ada")
+    await assert_enqueued(hf, send, copies=1)
+    await assert_enqueued(hf, send, count=0, copies=2)
+    with pytest.raises(AssertionError):
+        await assert_enqueued(hf, send, count=0, copies=1)
+
+
 async def test_secrets_are_not_in_messages(hf):
     @hf.task(name="login")
     async def login(user: str, password: Secret[str]) -> None: ...

@@ -8,7 +8,9 @@ from typing import Any
 
 import msgspec
 
+from holdfast.jobs.signature import Signature
 from holdfast.jobs.task import Task
+from holdfast.kernel.errors import UsageError
 from holdfast.runtime.app import Holdfast
 from holdfast.store.records import JobRecord
 from holdfast.store.states import State
@@ -57,17 +59,28 @@ async def assert_enqueued(
 ) -> list[Waiting]:
     """Check that so many jobs of the task are queued with these arguments; others of it may be there as well.
 
-    `count=None`: at least one. What a job has beside the given arguments is not looked at. Returns those that fit.
+    `count=None`: at least one. What a job has beside the given arguments is not looked at; what it was not given has its
+    default. Returns those that fit.
     """
+    signature = (task if isinstance(task, Task) else hf.registry.task(task)).signature
+    _refuse_strange(signature, arguments)
     there = await enqueued(hf, task)
-    fitting = [each for each in there if _fits(each, arguments)]
+    fitting = [each for each in there if _fits({**signature.defaults, **each.arguments}, arguments)]
     if len(fitting) == count or (count is None and fitting):
         return fitting
     raise AssertionError(await _message(hf, task, count, arguments, there, len(fitting)))
 
 
-def _fits(waiting: Waiting, arguments: dict[str, Any]) -> bool:
-    have = waiting.arguments
+def _refuse_strange(signature: Signature, arguments: Collection[str]) -> None:
+    """No job would ever fit, and `count=0` would hold whatever is queued."""
+    for name in arguments:
+        if name not in signature.names:
+            raise UsageError(
+                f"The task has no argument {name!r} to look at. Its arguments: {', '.join(signature.names) or 'none'}."
+            )
+
+
+def _fits(have: dict[str, Any], arguments: dict[str, Any]) -> bool:
     return all(name in have and have[name] == value for name, value in arguments.items())
 
 
