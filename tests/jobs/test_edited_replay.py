@@ -4,8 +4,8 @@ import json
 
 import pytest
 
-from holdfast import Holdfast, Secret
-from holdfast.kernel.errors import UsageError
+from holdfast import Holdfast, Reject, Secret
+from holdfast.kernel.errors import JobDead, UsageError
 from holdfast.kernel.masking import SECRETS_FIELD, masked
 from holdfast.kernel.outcomes import Dead
 from holdfast.store.records import Finish
@@ -62,3 +62,42 @@ async def test_arguments_that_the_task_does_not_take_are_refused(dead_job):
         with pytest.raises(UsageError, match="user, password"):
             await hf.dead.replay_edited(job_id, {"wrong": 1}, actor="ada")
         assert (await hf.jobs.get(job_id)).state == "dead"
+
+
+@pytest.mark.parametrize(
+    "keys",
+    [
+        {"unique": "user:{user}"},
+        {"ordered": "user:{user}"},
+        {"tenant": "user:{user}"},
+        {"concurrency": ("user:{user}", 1)},
+    ],
+    ids=lambda keys: next(iter(keys)),
+)
+async def test_arguments_that_make_another_key_are_refused(hf, keys):
+    @hf.task(name="mail.send", **keys)
+    async def send(user: str, copies: int = 1) -> None:
+        raise Reject("no such user")
+
+    async with hf.worker():
+        handle = await send.enqueue(user="ada")
+        with pytest.raises(JobDead):
+            await handle.result(10)
+    with pytest.raises(UsageError, match=f"{next(iter(keys))} is 'user:bob', and job .* has 'user:ada'"):
+        await hf.dead.replay_edited(handle.id, {"user": "bob"}, actor="ada")
+    assert (await handle.record()).state == "dead"
+    answer = await hf.dead.replay_edited(handle.id, {"user": "ada", "copies": 2}, actor="ada")
+    assert answer.outcome == "queued"
+
+
+async def test_a_key_that_the_caller_gave_stays(hf):
+    @hf.task(name="mail.send", unique="user:{user}")
+    async def send(user: str) -> None:
+        raise Reject("no such user")
+
+    async with hf.worker():
+        handle = await send.options(unique="welcome").enqueue(user="ada")
+        with pytest.raises(JobDead):
+            await handle.result(10)
+    await hf.dead.replay_edited(handle.id, {"user": "bob"}, actor="ada")
+    assert (await handle.record()).unique == "welcome"

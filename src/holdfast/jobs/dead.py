@@ -5,14 +5,18 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+from holdfast.jobs.options import NONE
 from holdfast.jobs.registry import Registry
+from holdfast.jobs.signature import NewerArguments
+from holdfast.jobs.task import Task
 from holdfast.kernel.clock import sleep
 from holdfast.kernel.codec import encode
 from holdfast.kernel.errors import UsageError
 from holdfast.kernel.masking import SECRETS_FIELD, unmasked
 from holdfast.kernel.names import check_seconds
+from holdfast.kernel.show import show
 from holdfast.store.ports import Store
-from holdfast.store.records import ARGS_LIMIT, JobRecord, Replayed
+from holdfast.store.records import ARGS_LIMIT, JobRecord, NewJob, Replayed
 from holdfast.store.states import State
 
 _PART = 100  # jobs of one transaction
@@ -50,7 +54,8 @@ class DeadLetters:
     async def replay_edited(self, job_id: str, arguments: Mapping[str, Any], *, actor: str) -> Replayed:
         """Queue it again with other arguments, checked against its task when this program has it.
 
-        A secret given as it is shown, `***`, stays what it was.
+        A secret given as it is shown, `***`, stays what it was. A job keeps its keys, so arguments that make others of
+        them are refused: it would run beside a job of its new key, or stand in the way of one of its old key.
         """
         record = await self._store.jobs.get(job_id)
         if record is None or record.state is not State.DEAD:
@@ -65,8 +70,32 @@ class DeadLetters:
         if (task := self._registry.get(record.task)) is None:
             return encode(arguments, limit=ARGS_LIMIT, where="arguments")
         arguments.pop(SECRETS_FIELD, None)  # the task says which are secret now
-        return task.signature.encode(task.signature.bind((), arguments))
+        job = task.sender.build(task, task.signature.bind((), arguments), NONE)
+        _refuse_other_keys(task, record, job)
+        return job.args
 
     async def discard(self, job_ids: Sequence[str], *, actor: str, reason: str) -> list[bool]:
         """Cancel them for good."""
         return await self._store.dead.discard(job_ids, actor=actor, reason=reason)
+
+
+def _refuse_other_keys(task: Task[Any, Any], record: JobRecord, job: NewJob) -> None:
+    before = _as_declared(task, record)
+    for option, _ in task.declaration.keys:
+        has, gets = getattr(record, option), getattr(job, option)
+        declared = (
+            before is None or getattr(before, option) == has
+        )  # else the caller has said it, and it stays
+        if gets != has and declared:
+            raise UsageError(
+                f"With these arguments {option} is {show(gets)}, and job {record.id} has {show(has)}, which a replay keeps. "
+                "Enqueue a new job with them, and discard this one."
+            )
+
+
+def _as_declared(task: Task[Any, Any], record: JobRecord) -> NewJob | None:
+    """The job as its task makes it from the arguments that it has; None when the task does not take them any more."""
+    try:
+        return task.sender.build(task, task.signature.decode(record.args), NONE)
+    except (UsageError, NewerArguments):
+        return None
