@@ -91,6 +91,23 @@ def test_a_database_that_is_not_there_is_three_and_not_made(line, tmp_path):
     assert "cannot be reached" in line.err
 
 
+@pytest.mark.parametrize("variable", ["HOLDFAST_URL", "DATABASE_URL"])
+def test_a_database_of_others_in_the_environment_is_no_trouble_until_it_is_used(tmp_path, variable):
+    write_program(tmp_path, "from holdfast import Holdfast\nhf = Holdfast('sqlite:///jobs.db')\n")
+    foreign = {variable: "mysql://shop@db/shop"}
+    for command in (
+        "--help",
+        "migrate --url sqlite:///jobs.db",
+        "worker shop:hf --burst",
+        "queues --app shop:hf",
+    ):
+        answer = run_process(*command.split(), folder=tmp_path, environment=foreign)
+        assert answer.returncode == 0, answer.stderr
+    answer = run_process("queues", folder=tmp_path, environment=foreign)
+    assert answer.returncode == 2
+    assert answer.stderr.startswith("holdfast: 'mysql://shop@db/shop' names no database")
+
+
 @pytest.mark.parametrize(
     ("arguments", "environment"),
     [

@@ -5,7 +5,6 @@ from __future__ import annotations
 from argparse import Namespace
 
 from holdfast.runtime.cli.parser import Commands
-from holdfast.runtime.demo.__main__ import main
 
 
 def add(commands: Commands) -> None:
@@ -17,4 +16,7 @@ def add(commands: Commands) -> None:
 
 
 def run(_: Namespace) -> int:
+    # Only now: it is a program, which looks for its database, and no other command may fail for that.
+    from holdfast.runtime.demo.__main__ import main  # noqa: PLC0415
+
     return main()
