@@ -1,5 +1,8 @@
 """Wrong use of the command line is one helpful line and exit code 2; and how options, variables and programs are found."""
 
+import subprocess
+import sys
+
 import pytest
 from cli_kit import run_process, write_program
 
@@ -136,6 +139,23 @@ def test_a_worker_without_tables_leaves_with_three(empty_postgres_url, tmp_path,
     assert "takes jobs" not in answer.stderr
 
 
+@pytest.mark.parametrize("streams", [">&-", "2>&-", ">&- 2>&-"])
+def test_a_worker_that_was_started_without_streams_leaves_in_order(tmp_path, streams):
+    write_program(tmp_path)
+    command = [sys.executable, "-m", "holdfast", "worker", "shop:hf", "--burst"]
+    started = f'exec "$@" {streams}'
+    answer = subprocess.run(
+        ["/bin/sh", "-c", started, "sh", *command],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=60,
+    )
+    assert answer.returncode == 0, answer.stderr
+    assert "Traceback" not in answer.stderr
+
+
 def test_missing_tables_are_three(line, empty_postgres_url):
     assert line("jobs", "list", "--url", empty_postgres_url) == 3
     assert "holdfast migrate" in line.err
@@ -241,9 +261,6 @@ def test_ctrl_c_and_a_reader_that_has_enough(line, monkeypatch, tmp_path):
     monkeypatch.setattr(jobs, "print_jobs", stopped)
     assert line("jobs", "list") == 130
     assert line.err == "holdfast: stopped.\n"
-    import subprocess
-    import sys
-
     program = f"{sys.executable} -m holdfast jobs list --json | true"
     piped = subprocess.run(["bash", "-c", program], capture_output=True, text=True, cwd=tmp_path, check=False)
     assert piped.stderr == ""

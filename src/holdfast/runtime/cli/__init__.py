@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Sequence
+from pathlib import Path
 from typing import TextIO
 
 from holdfast.kernel.errors import HoldfastError, UsageError
@@ -70,8 +71,15 @@ def _drop_the_rest(stream: TextIO) -> None:
     os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
 
 
+def _nowhere() -> TextIO:
+    """Whoever started us has closed the stream, and Python has none for it."""
+    return Path(os.devnull).open("w")
+
+
 def _print_anything() -> None:
-    """A terminal that knows few characters gets escapes instead of an error."""
+    """A terminal that knows few characters gets escapes instead of an error, and without any nothing is said."""
+    sys.stdout = sys.stdout or _nowhere()
+    sys.stderr = sys.stderr or _nowhere()
     for stream in (sys.stdout, sys.stderr):
         if (reconfigure := getattr(stream, "reconfigure", None)) is not None:
             reconfigure(errors="backslashreplace")
