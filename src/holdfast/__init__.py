@@ -3,7 +3,7 @@
 These are the public names; everything else may change.
 """
 
-from holdfast.jobs.backoff import Backoff
+from holdfast.guards.backoff import Backoff
 from holdfast.jobs.control import Cancel, Reject, Retry, Snooze
 from holdfast.jobs.effects import CannotTell, Found, NotFound
 from holdfast.jobs.hooks import Middleware

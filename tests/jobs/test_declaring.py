@@ -13,7 +13,7 @@ import pytest
 from pydantic import SecretStr
 
 from holdfast import Backoff, Holdfast, Job, Retry, Snooze
-from holdfast.jobs.backoff import Backoff as Same
+from holdfast.guards.backoff import Backoff as Same
 from holdfast.kernel.errors import UsageError
 
 

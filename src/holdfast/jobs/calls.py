@@ -11,7 +11,7 @@ from functools import partial
 from typing import Any, get_type_hints
 from weakref import WeakKeyDictionary
 
-from holdfast.jobs.backoff import Backoff
+from holdfast.guards.backoff import Backoff
 from holdfast.jobs.control import Control
 from holdfast.kernel.clock import sleep, timeout
 from holdfast.kernel.codec import canonical, decode_stored

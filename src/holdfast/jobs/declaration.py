@@ -9,11 +9,11 @@ from typing import Any, TypeAlias
 
 import msgspec
 
-from holdfast.jobs.backoff import Backoff
-from holdfast.jobs.templates import Template
+from holdfast.guards.backoff import Backoff
 from holdfast.kernel.errors import UsageError
 from holdfast.kernel.names import check_int, check_name, check_seconds
 from holdfast.kernel.show import show
+from holdfast.kernel.templates import Template
 
 DEFAULT_RETRY = Backoff()
 

@@ -9,7 +9,7 @@ from typing import Any, Generic, Literal, TypeVar
 
 import msgspec
 
-from holdfast.jobs.backoff import check_errors
+from holdfast.guards.backoff import check_errors
 from holdfast.jobs.calls import Call
 from holdfast.jobs.control import Control, Snooze
 from holdfast.jobs.step_log import Place

@@ -11,10 +11,10 @@ from holdfast.jobs.handle import Handle
 from holdfast.jobs.hooks import Hooks
 from holdfast.jobs.options import Options, moment, seconds
 from holdfast.jobs.task import Task
-from holdfast.jobs.templates import Template
 from holdfast.kernel.context import context
 from holdfast.kernel.ids import new_id, new_ids
 from holdfast.kernel.names import check_name
+from holdfast.kernel.templates import Template
 from holdfast.store.ports import Store
 from holdfast.store.records import NewJob
 

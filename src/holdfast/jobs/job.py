@@ -8,7 +8,7 @@ from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from typing import Any, Protocol
 
-from holdfast.jobs.backoff import Backoff
+from holdfast.guards.backoff import Backoff
 from holdfast.jobs.blocking import Portal
 from holdfast.jobs.calls import Call, refuse_inside
 from holdfast.jobs.effects import KEY_TTL, SETTLE, Effect, Manner, Policy

@@ -7,7 +7,7 @@ from contextlib import AbstractContextManager
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from holdfast.jobs.backoff import Backoff
+from holdfast.guards.backoff import Backoff
 from holdfast.jobs.blocking import BlockingTx, Portal
 from holdfast.jobs.calls import Call, refuse_inside
 from holdfast.jobs.effects import Manner

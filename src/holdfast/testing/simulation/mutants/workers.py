@@ -9,8 +9,8 @@ from datetime import datetime
 from functools import partial
 from typing import Any
 
+from holdfast.guards.backoff import Backoff
 from holdfast.jobs import judge, scheduler
-from holdfast.jobs.backoff import Backoff
 from holdfast.jobs.deaths import Deaths
 from holdfast.jobs.endings import Endings
 from holdfast.jobs.executor import Executor

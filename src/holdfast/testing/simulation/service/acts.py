@@ -8,7 +8,7 @@ from contextlib import suppress
 from functools import partial
 from typing import Any
 
-from holdfast.jobs.backoff import Backoff
+from holdfast.guards.backoff import Backoff
 from holdfast.jobs.control import Control
 from holdfast.jobs.effects import Policy
 from holdfast.jobs.job import Job

@@ -7,7 +7,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from datetime import datetime
 from typing import Any
 
-from holdfast.jobs.backoff import Backoff
+from holdfast.guards.backoff import Backoff
 from holdfast.jobs.control import Cancel, Reject, Retry, Snooze
 from holdfast.jobs.hooks import Middleware
 from holdfast.jobs.job import Job

@@ -1,4 +1,4 @@
-"""Templates such as "user:{user_id}": keys rendered from a task's arguments, and from nothing else."""
+"""Templates such as "user:{user_id}": keys rendered from the arguments that are named, and from nothing else."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ _PLAIN = (str, int, UUID, date, datetime)
 
 
 class Template:
-    """A key with places for arguments. It is read once, when the task is declared."""
+    """A key with places for arguments, read once. `names` are those that a task has; None: whoever renders gives them all."""
 
-    def __init__(self, kind: str, text: str, names: Collection[str]) -> None:
+    def __init__(self, kind: str, text: str, names: Collection[str] | None = None) -> None:
         self.kind, self.text = kind, text
         if not isinstance(text, str):
             raise UsageError(f'{kind} is text such as "user:{{user_id}}"; not {show(text)}.')
@@ -30,8 +30,9 @@ class Template:
             raise UsageError(
                 f"{kind}={text!r} cannot be read: {error}. Write {{name}}, with an argument's name."
             ) from error
-        for _, name in self._parts:
-            if name is not None and name not in names:
+        self.fields = tuple(dict.fromkeys(name for _, name in self._parts if name is not None))
+        for name in self.fields:
+            if names is not None and name not in names:
                 raise UsageError(
                     f"{kind}={text!r} names {name!r}, which is no argument of the task. There are: {', '.join(names) or 'none'}."
                 )

@@ -1,4 +1,4 @@
-"""Backoff: how often a task may run, and how long to wait in between."""
+"""Backoff: how often a task or a call may run, and how long to wait in between."""
 
 from __future__ import annotations
 
