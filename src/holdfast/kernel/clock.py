@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Callable
 from datetime import UTC, datetime
 
-from holdfast.kernel.world import current
+from holdfast.kernel.world import Flag, current
 
 
 def now() -> float:
@@ -26,6 +26,11 @@ def monotonic() -> float:
 
 async def sleep(seconds: float) -> None:
     await current().sleep(seconds)
+
+
+def pause(seconds: float | None, flag: Flag | None = None) -> bool:
+    """`sleep` for plain functions in threads. It ends early when the flag is raised, and says whether it is."""
+    return current().pause(seconds, flag)
 
 
 def timeout(seconds: float) -> asyncio.Timeout:

@@ -11,6 +11,12 @@ HoldfastError
 ├── StepLeft                the task went on, and nobody knows what became of a step or an effect of it
 ├── LockHeld                another holds the lock, and the wait for it is over
 ├── LockLost                the lock of `hf.lock` ended or was stolen inside its block: another may hold it now
+├── Refused                 a guard has not let the call through: it was not made, so trying again later is safe
+│   ├── BreakerOpen         the breaker is open, or its half-open permits are out
+│   ├── RateLimited         the limiter's next moment is too far away
+│   ├── BulkheadFull        all permits are out, and there is no room or no time to wait for one
+│   └── DeadlinePassed      there is no time left for an attempt
+├── TimedOut                a guarded attempt gave no answer in time: nobody knows whether it was done
 ├── NoResult                a job has no result to give
 │   ├── JobDead             it failed for good
 │   ├── JobUnknown          nobody knows whether an effect of it was done: a person decides
@@ -75,6 +81,34 @@ class LockHeld(HoldfastError):
 
 class LockLost(HoldfastError):
     """The lock of `hf.lock` ended or was stolen inside its block: another may hold it now."""
+
+
+class Refused(HoldfastError):
+    """A guard has not let the call through: it was not made. `retry_after` says in how many seconds it may be, when known."""
+
+    def __init__(self, message: str, *, retry_after: float | None = None) -> None:
+        super().__init__(message)
+        self.retry_after = retry_after
+
+
+class BreakerOpen(Refused):
+    """The breaker is open, or its half-open permits are out."""
+
+
+class RateLimited(Refused):
+    """The limiter's next moment is too far away."""
+
+
+class BulkheadFull(Refused):
+    """All permits are out, and there is no room or no time to wait for one."""
+
+
+class DeadlinePassed(Refused):
+    """There is no time left for an attempt."""
+
+
+class TimedOut(HoldfastError, TimeoutError):
+    """A guarded attempt gave no answer in time: nobody knows whether it was done."""
 
 
 class NoResult(HoldfastError):

@@ -67,6 +67,11 @@ def new_lock() -> threading.Lock:
     return threading.Lock()
 
 
+def new_flag() -> threading.Event:
+    """For a thread that waits, in `clock.pause`, until another tells it."""
+    return threading.Event()
+
+
 def submit(loop: asyncio.AbstractEventLoop, work: Coroutine[Any, Any, T]) -> Future[T]:
     """Begin a coroutine on a loop of another thread."""
     return asyncio.run_coroutine_threadsafe(work, loop)

@@ -14,7 +14,7 @@ from typing import Any
 
 from holdfast.kernel.loops import LoopThread, call_in_thread
 from holdfast.kernel.telemetry import note
-from holdfast.kernel.world import Body, Pause, Take
+from holdfast.kernel.world import Body, Flag, Pause, Take
 
 
 class _Mailbox:
@@ -106,6 +106,9 @@ class Reality:
 
     async def sleep(self, seconds: float, /) -> None:
         await asyncio.sleep(seconds)
+
+    def pause(self, seconds: float | None, flag: Flag | None, /) -> bool:
+        return (flag or threading.Event()).wait(seconds if seconds is None else max(0.0, seconds))
 
     def random(self) -> float:
         return self._random.random()

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Coroutine, Generator
+from collections.abc import Awaitable, Callable, Coroutine, Generator
 from contextvars import Context, copy_context
 from typing import Any, Generic, TypeVar
+
+from holdfast.kernel.clock import timeout
+from holdfast.kernel.errors import TimedOut
 
 T = TypeVar("T")
 
@@ -41,6 +44,45 @@ def _rest(work: Coroutine[Any, Any, T], step: Any) -> Generator[Any, None, T]:
                 return found
         else:
             return (yield from work.__await__())
+
+
+class Limited(Generic[T]):
+    """`await Limited(work, seconds)` is `await in_time(work, seconds)`; the timer is set when the work first waits."""
+
+    __slots__ = ("_seconds", "_work")
+
+    def __init__(self, work: Coroutine[Any, Any, T], seconds: float) -> None:
+        self._work, self._seconds = work, seconds
+
+    def __await__(self) -> Generator[Any, None, T]:
+        try:
+            step = self._work.send(None)
+        except StopIteration as over:
+            value: T = over.value
+            return value
+        return (yield from in_time(_Rest(self._work, step), self._seconds).__await__())
+
+
+class _Rest(Generic[T]):
+    __slots__ = ("_step", "_work")
+
+    def __init__(self, work: Coroutine[Any, Any, T], step: Any) -> None:
+        self._work, self._step = work, step
+
+    def __await__(self) -> Generator[Any, None, T]:
+        return _rest(self._work, self._step)
+
+
+async def in_time(rest: Awaitable[T], seconds: float) -> T:
+    """What it gives within so many seconds, else TimedOut. A TimeoutError of its own is left as it is."""
+    limit = timeout(seconds)
+    try:
+        async with limit:
+            return await rest
+    except TimeoutError:
+        if not limit.expired():
+            raise
+        raise TimedOut(f"No answer within {seconds:.3g} s: nobody knows whether it was done.") from None
 
 
 def is_clean(before: Context) -> bool:

@@ -10,8 +10,9 @@ from itertools import count
 from typing import Any
 
 from holdfast.kernel.reality import REALITY
-from holdfast.kernel.world import Beside, Body, Mailbox, Thread
+from holdfast.kernel.world import Beside, Body, Flag, Mailbox, Thread
 
+_GLANCE = 0.001  # real seconds after which a thread that stands still looks at the clock again
 START = 1_900_000_000.0  # a Sunday in March 2030: a moment that no real clock shows by chance
 
 
@@ -61,6 +62,13 @@ class ManualClock:
         with self._lock:
             heapq.heappush(self._sleepers, (self._monotonic + seconds, next(self._order), loop, sleeper))
         await sleeper
+
+    def pause(self, seconds: float | None, flag: Flag | None, /) -> bool:
+        until = None if seconds is None else self._monotonic + seconds
+        flag = flag or threading.Event()
+        while not flag.is_set() and (until is None or self._monotonic < until):
+            flag.wait(_GLANCE)
+        return flag.is_set()
 
     def random(self) -> float:
         return REALITY.random()

@@ -8,7 +8,7 @@ import random
 from collections.abc import Callable, Coroutine
 from typing import Any
 
-from holdfast.kernel.world import Body, Pause, Take
+from holdfast.kernel.world import Body, Flag, Pause, Take
 from holdfast.testing.simulation.loop import SeededLoop
 from holdfast.testing.simulation.process import Process
 
@@ -140,6 +140,11 @@ class SimulatedWorld:
 
     async def sleep(self, seconds: float, /) -> None:
         await asyncio.sleep(seconds)
+
+    def pause(self, seconds: float | None, flag: Flag | None, /) -> bool:
+        raise AssertionError(
+            "A plain function wants to stand still; only coroutines can wait in a simulation"
+        )
 
     def random(self) -> float:
         return self._random.random()
