@@ -1,1 +1,32 @@
 """Around one call: deadline, retry, breaker, limiter, bulkhead and fallback; they know no storage and no jobs."""
+
+from holdfast.guards.backoff import Backoff
+from holdfast.guards.budget import Budget
+from holdfast.guards.deadline import DEADLINE_HEADER, deadline, parse_deadline, render_deadline, time_left
+from holdfast.guards.faults import Classifier, Fault, classify, retry_after_of
+from holdfast.guards.headers import Allowance, parse_retry_after, ratelimit_headers, render_retry_after
+from holdfast.kernel.errors import BreakerOpen, BulkheadFull, DeadlinePassed, RateLimited, Refused, TimedOut
+
+__all__ = [
+    "DEADLINE_HEADER",
+    "Allowance",
+    "Backoff",
+    "BreakerOpen",
+    "Budget",
+    "BulkheadFull",
+    "Classifier",
+    "DeadlinePassed",
+    "Fault",
+    "RateLimited",
+    "Refused",
+    "TimedOut",
+    "classify",
+    "deadline",
+    "parse_deadline",
+    "parse_retry_after",
+    "ratelimit_headers",
+    "render_deadline",
+    "render_retry_after",
+    "retry_after_of",
+    "time_left",
+]

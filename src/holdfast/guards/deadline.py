@@ -1,0 +1,58 @@
+"""Deadlines: when a call must be over. It is carried to every guard inside, and to other services in a header."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Generator
+from contextlib import contextmanager
+from contextvars import ContextVar
+
+from holdfast.kernel.clock import monotonic
+from holdfast.kernel.names import check_seconds
+from holdfast.kernel.show import show
+from holdfast.kernel.telemetry import note
+
+DEADLINE_HEADER = "Holdfast-Deadline"
+_LONGEST = 86_400.0  # seconds; a header that says more is cut to this
+_SECONDS = re.compile(r"[0-9]{1,9}(\.[0-9]{1,9})?", re.ASCII)
+
+# A moment of the monotonic clock of this process: nobody who sets the wall clock can move it.
+UNTIL: ContextVar[float | None] = ContextVar("holdfast_deadline", default=None)
+
+
+@contextmanager
+def deadline(seconds: float) -> Generator[None, None, None]:
+    """`with deadline(20):` no guard inside starts an attempt later, nor lets one run longer. An outer one may be earlier."""
+    mark = UNTIL.set(sooner(monotonic() + check_seconds("deadline", seconds)))
+    try:
+        yield
+    finally:
+        UNTIL.reset(mark)
+
+
+def sooner(moment: float | None) -> float | None:
+    """The moment, or the deadline around this call when that is earlier."""
+    outer = UNTIL.get()
+    return outer if moment is None or (outer is not None and outer < moment) else moment
+
+
+def time_left() -> float | None:
+    """Seconds until the deadline around this call, at least 0; None when there is none."""
+    until = UNTIL.get()
+    return None if until is None else max(0.0, until - monotonic())
+
+
+def render_deadline() -> str | None:
+    """The value of `DEADLINE_HEADER` for a request that is made now: the seconds left. None: send no header."""
+    left = time_left()
+    return None if left is None else f"{left:.3f}"
+
+
+def parse_deadline(text: str | None) -> float | None:
+    """The seconds left that a header tells, for `deadline()`. What cannot be read is ignored, with a note."""
+    if text is None:
+        return None
+    if _SECONDS.fullmatch(text.strip()) is None:
+        note("deadline.ignored", value=show(text))
+        return None
+    return min(float(text), _LONGEST)
