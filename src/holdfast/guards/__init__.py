@@ -1,24 +1,34 @@
 """Around one call: deadline, retry, breaker, limiter, bulkhead and fallback; they know no storage and no jobs."""
 
 from holdfast.guards.backoff import Backoff
+from holdfast.guards.breaker import Breaker, Permit
 from holdfast.guards.budget import Budget
 from holdfast.guards.deadline import DEADLINE_HEADER, deadline, parse_deadline, render_deadline, time_left
 from holdfast.guards.faults import Classifier, Fault, classify, retry_after_of
 from holdfast.guards.headers import Allowance, parse_retry_after, ratelimit_headers, render_retry_after
+from holdfast.guards.ports import BreakerPeers, BreakerRecord, LimiterRecord, Quota, Slice, State
 from holdfast.kernel.errors import BreakerOpen, BulkheadFull, DeadlinePassed, RateLimited, Refused, TimedOut
 
 __all__ = [
     "DEADLINE_HEADER",
     "Allowance",
     "Backoff",
+    "Breaker",
     "BreakerOpen",
+    "BreakerPeers",
+    "BreakerRecord",
     "Budget",
     "BulkheadFull",
     "Classifier",
     "DeadlinePassed",
     "Fault",
+    "LimiterRecord",
+    "Permit",
+    "Quota",
     "RateLimited",
     "Refused",
+    "Slice",
+    "State",
     "TimedOut",
     "classify",
     "deadline",

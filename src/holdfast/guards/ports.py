@@ -1,0 +1,77 @@
+"""Where guards of one process meet those of others: small ports, and what stands there when there are no others.
+
+What crosses them are durations, never moments: no two machines, and no two starts of one, have the same clock.
+"""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from typing import Protocol
+
+import msgspec
+
+SLICE = 1.0  # seconds that a slice of quota lasts at most
+
+
+class State(StrEnum):
+    """Of a breaker."""
+
+    CLOSED = "closed"  # calls go through
+    OPEN = "open"  # none do
+    HALF_OPEN = "half_open"  # a few do, to find out
+
+
+class BreakerRecord(msgspec.Struct, frozen=True, kw_only=True):
+    """A breaker as others see it, and as it survives a restart."""
+
+    state: State = State.CLOSED
+    generation: int = 0  # grows by each change of state
+    open_for: float = (
+        0.0  # seconds that it stays open, from when the record was made; held ones have no end of their own
+    )
+    held: bool = False  # by a person
+    told: bool = False  # it is open because others said so: no evidence of its own, so pass it on to nobody
+    calls: int = 0  # in its window, and of them
+    failures: int = 0
+    slow: int = 0
+
+
+class BreakerPeers(Protocol):
+    """Hears of each change of a breaker. To tell the breaker what others found, call its `told_open`."""
+
+    def changed(self, name: str, record: BreakerRecord, /) -> None:
+        """At once, on whichever thread the change happened: do not wait, do not raise, do not call the breaker."""
+
+
+class Alone:
+    """There are no others."""
+
+    def changed(self, name: str, record: BreakerRecord, /) -> None: ...
+
+
+class Slice(msgspec.Struct, frozen=True):
+    """A part of a fleet's quota for one key."""
+
+    units: float  # of cost, that may be admitted; 0: none now
+    lasts: float = SLICE  # seconds from now after which what is left is void
+    ask_again: float = 0.05  # seconds after which it is worth asking for more
+
+
+class Quota(Protocol):
+    """Gives a limiter its slices. Whoever stands behind it fetches them from a store, and knows what to give without one."""
+
+    def take(self, name: str, key: str, units: float, /) -> Slice:
+        """At once, from what was fetched before: at least `units`, or none. Do not wait, do not call the limiter."""
+
+    def give_back(self, name: str, key: str, units: float, /) -> None:
+        """They were taken and not used."""
+
+    def slowed(self, name: str, key: str, record: LimiterRecord, /) -> None:
+        """The other side asked us for less: others may be told, by their limiter's `told_pause`. Do not call this one."""
+
+
+class LimiterRecord(msgspec.Struct, frozen=True, kw_only=True):
+    """What must not be forgotten of a key when a process ends: it would ask too much of the other side again."""
+
+    rate: float  # calls a second
+    paused_for: float = 0.0  # seconds, from when the record was made
