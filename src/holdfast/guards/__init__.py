@@ -6,7 +6,9 @@ from holdfast.guards.budget import Budget
 from holdfast.guards.deadline import DEADLINE_HEADER, deadline, parse_deadline, render_deadline, time_left
 from holdfast.guards.faults import Classifier, Fault, classify, retry_after_of
 from holdfast.guards.headers import Allowance, parse_retry_after, ratelimit_headers, render_retry_after
+from holdfast.guards.limiter import Limiter
 from holdfast.guards.ports import BreakerPeers, BreakerRecord, LimiterRecord, Quota, Slice, State
+from holdfast.guards.reservations import Reservation, carrying
 from holdfast.kernel.errors import BreakerOpen, BulkheadFull, DeadlinePassed, RateLimited, Refused, TimedOut
 
 __all__ = [
@@ -22,14 +24,17 @@ __all__ = [
     "Classifier",
     "DeadlinePassed",
     "Fault",
+    "Limiter",
     "LimiterRecord",
     "Permit",
     "Quota",
     "RateLimited",
     "Refused",
+    "Reservation",
     "Slice",
     "State",
     "TimedOut",
+    "carrying",
     "classify",
     "deadline",
     "parse_deadline",

@@ -1,0 +1,339 @@
+"""The limiter: so many calls a second, for each key, adapting to what the other side can take."""
+
+from __future__ import annotations
+
+from types import TracebackType
+from typing import Any
+
+from holdfast.guards.checks import check_number
+from holdfast.guards.faults import Fault
+from holdfast.guards.headers import LONGEST_PAUSE, Allowance, clamped, ratelimit_headers
+from holdfast.guards.meters import Meter, Pace
+from holdfast.guards.ports import SLICE, LimiterRecord, Quota
+from holdfast.guards.registry import Registry
+from holdfast.guards.reservations import Reservation, carried
+from holdfast.guards.ways import IN_THREAD, ON_LOOP, Way, finished, refuse_on_loop
+from holdfast.kernel.clock import monotonic
+from holdfast.kernel.errors import RateLimited, UsageError
+from holdfast.kernel.loops import new_lock
+from holdfast.kernel.names import check_int, check_name, check_seconds
+from holdfast.kernel.show import show
+from holdfast.kernel.telemetry import note
+from holdfast.kernel.templates import Template
+
+_FASTEST, _SLOWEST = 1e6, 1e-5  # calls a second
+_SHORTEST = 0.001  # seconds between asking a fleet for quota
+
+
+class Limiter:
+    """`async with limiter:` or `await limiter.take()` waits for its turn; raises RateLimited when that is too far away.
+
+    `rate` calls a second, and `burst` of them at once (as many as come in a second, when not said). With `floor` or
+    `ceiling` the rate adapts between them: each answer makes the interval shorter by a tenth, being throttled doubles
+    it. `per="user:{user_id}"` gives each user a rate of his own, for at most `keys` users at a time. A call waits at
+    most `wait` seconds for its turn. A `Retry-After` of the other side is obeyed up to `longest_pause` seconds.
+    """
+
+    __slots__ = (
+        "_lock", "_longest_pause", "_name", "_pace", "_per", "_quota", "_rate", "_registry", "_single", "_wait"
+    )  # fmt: skip
+
+    def __init__(
+        self,
+        *,
+        rate: float,
+        burst: float | None = None,
+        floor: float | None = None,
+        ceiling: float | None = None,
+        per: str | None = None,
+        keys: int = 10_000,
+        wait: float = 30.0,
+        longest_pause: float = LONGEST_PAUSE,
+        quota: Quota | None = None,
+        name: str | None = None,
+    ) -> None:
+        self._rate = check_number("rate", rate, _SLOWEST, _FASTEST)
+        size = check_number("burst", max(1.0, self._rate) if burst is None else burst, 1.0, 1e9)
+        self._pace = Pace(
+            start=1 / self._rate,
+            fastest=1 / _check_bound("ceiling", ceiling, self._rate, low=self._rate, high=_FASTEST),
+            slowest=1 / _check_bound("floor", floor, self._rate, low=_SLOWEST, high=self._rate),
+            burst=size,
+        )
+        self._per = None if per is None else Template("per", per)
+        if self._per is not None and not self._per.fields:
+            raise UsageError(
+                f'per={show(per)} names nothing: write what differs in braces, as in "user:{{user_id}}".'
+            )
+        self._registry = Registry(check_int("keys", keys, 1, 10_000_000), self._pace)
+        self._single = Meter(self._pace)  # for calls without a key
+        self._wait = check_seconds("wait", wait, 0.0, 86_400)
+        self._longest_pause = check_seconds("longest_pause", longest_pause, 0.0, 86_400)
+        self._quota = quota
+        self._name = name if name is None else check_name("limiter", name)
+        self._lock = new_lock()
+
+    # --- taking ---
+
+    async def take(self, cost: float = 1.0, *, key: str = "") -> None:
+        """Wait until one more call may be made."""
+        await self.taken(ON_LOOP, key, cost, self._wait)
+
+    def take_sync(self, cost: float = 1.0, *, key: str = "") -> None:
+        """`take`, for threads."""
+        refuse_on_loop("take_sync", "await limiter.take()")
+        finished(self.taken(IN_THREAD, key, cost, self._wait))
+
+    def try_take(self, cost: float = 1.0, *, key: str = "") -> bool:
+        """Whether a call may be made now; then it is counted."""
+        found = self.reserved(key, cost, monotonic(), 0.0)
+        return isinstance(found, Reservation)
+
+    def reserve(self, cost: float = 1.0, *, key: str = "", within: float | None = None) -> Reservation:
+        """Take now what a call at `reservation.at` will spend; RateLimited when that is more than `within` seconds away."""
+        longest = self._wait if within is None else check_seconds("within", within)
+        found = self.reserved(key, cost, monotonic(), longest)
+        if isinstance(found, Reservation):
+            return found
+        raise self.refusal(key, found)
+
+    async def taken(
+        self, way: Way, key: str, cost: float, longest: float, *, first: Reservation | float | None = None
+    ) -> Reservation:
+        """A reservation whose moment has come, after at most `longest` seconds. `first`: what `reserved` has just said."""
+        now = monotonic()
+        end = now + longest
+        while True:
+            found = self.reserved(key, cost, now, end - now) if first is None else first
+            first = None
+            if not isinstance(found, Reservation):
+                if now + found > end:
+                    raise self.refusal(key, found)
+                await way.sleep(found)
+            elif await self._waited(way, found, now):
+                return found
+            now = monotonic()
+
+    async def _waited(self, way: Way, reservation: Reservation, now: float) -> bool:
+        """Whether it still holds at its moment. Whoever is cancelled meanwhile gives it back."""
+        if now >= reservation.at:
+            return True
+        try:
+            while now < reservation.at:  # a sleep may end a little early
+                await way.sleep(reservation.at - now)
+                now = monotonic()
+        except BaseException:
+            reservation.give_back()
+            raise
+        return self.honours(reservation)
+
+    def reserved(self, key: str, cost: float, now: float, longest: float) -> Reservation | float:
+        """A reservation within `longest` seconds, or in how many seconds it is worth asking again. Nothing waits here."""
+        if cost > self._pace.burst or cost <= 0:
+            raise UsageError(
+                f"cost must be above 0 and at most burst={self._pace.burst:g}, not {show(cost)}."
+            )
+        if (found := carried(self, key, cost)) is not None and now + longest >= found.at and found.spend(now):
+            return Reservation(self, key, cost, max(now, found.at), found.receipt)
+        with self._lock:
+            meter = self._registry.get(key, now) if key else self._single
+            if meter is None:
+                return self._full(key)
+            wait = meter.wait(cost, now)
+            if self._quota is not None:
+                return wait or self._sliced(self._quota, meter, key, cost, now)
+            if wait > longest:
+                return wait
+            return Reservation(self, key, cost, now + wait, meter.take(cost, now, wait))
+
+    def _sliced(self, quota: Quota, meter: Meter, key: str, cost: float, now: float) -> Reservation | float:
+        """From the slice that the fleet has given us; never more than the whole rate. The lock is held."""
+        if now >= meter.purse_until:
+            meter.purse = 0.0
+        if meter.purse < cost:
+            slice_ = quota.take(self.name, key, cost - meter.purse)
+            if slice_.units <= 0 or meter.purse + slice_.units < cost:
+                return max(_SHORTEST, slice_.ask_again)
+            until = now + min(slice_.lasts, SLICE)
+            meter.purse_until = until if meter.purse <= 0 else min(meter.purse_until, until)
+            meter.purse += slice_.units
+        meter.purse -= cost
+        return Reservation(self, key, cost, now, meter.take(cost, now, 0.0))
+
+    def take_back(self, reservation: Reservation) -> None:
+        """Called by the reservation."""
+        with self._lock:
+            meter = self._registry.find(reservation.key) if reservation.key else self._single
+            if meter is not None:
+                meter.give_back(reservation.cost, reservation.receipt, monotonic())
+        if self._quota is not None:
+            self._quota.give_back(self.name, reservation.key, reservation.cost)
+
+    def honours(self, reservation: Reservation) -> bool:
+        """Whether no pause was asked for since it was made."""
+        with self._lock:
+            meter = self._registry.find(reservation.key) if reservation.key else self._single
+            return meter is None or meter.honours(reservation.receipt)
+
+    def refusal(self, key: str, wait: float) -> RateLimited:
+        """The error for a call that would have to wait so long."""
+        whose = f" for {key!r}" if key else ""
+        return RateLimited(
+            f"The limiter {self.name!r} admits no call{whose} for {wait:.3g} s. Try again then, or wait longer with wait=.",
+            retry_after=wait,
+        )
+
+    def _full(self, key: str) -> float:
+        note("limiter.full", limiter=self.name, keys=len(self._registry), key=key)
+        return 1.0
+
+    # --- answers ---
+
+    def answered(
+        self, key: str, fault: Fault | None, began: float, now: float, *, retry_after: float | None = None
+    ) -> None:
+        """How a call ended that began then: adapt, and obey a `Retry-After`."""
+        if fault is None or fault is Fault.PERMANENT:
+            if self._pace.fastest != self._pace.slowest:
+                with self._lock:
+                    if (meter := self._registry.find(key) if key else self._single) is not None:
+                        meter.answered(began, now)
+            return
+        if fault is not Fault.THROTTLED:
+            return
+        with self._lock:
+            meter = self._registry.get(key, now) if key else self._single
+            if meter is None:
+                return
+            is_news = meter.throttled(began, now, clamped(retry_after, self._longest_pause))
+            record = self._seen(meter, now)
+        if is_news:
+            note("limiter.slowed", limiter=self.name, key=key, rate=record.rate, paused_for=record.paused_for)
+        if self._quota is not None:
+            self._quota.slowed(self.name, key, record)
+
+    def throttled(self, retry_after: float | None = None, *, key: str = "") -> None:
+        """For who uses a limiter alone: the other side has answered that these are too many calls."""
+        now = monotonic()
+        self.answered(key, Fault.THROTTLED, now, now, retry_after=retry_after)
+
+    def succeeded(self, *, key: str = "") -> None:
+        """For who uses a limiter alone: the other side has answered."""
+        now = monotonic()
+        self.answered(key, None, now, now)
+
+    # --- others, and restarts ---
+
+    def told_pause(self, seconds: float, *, key: str = "") -> None:
+        """Others say: no calls for so long. What is reserved is void; the rate stays."""
+        now = monotonic()
+        pause = min(check_seconds("seconds", seconds), self._longest_pause)
+        with self._lock:
+            if (meter := self._registry.get(key, now) if key else self._single) is not None:
+                meter.pause_until(now + pause, now)
+
+    def record(self, *, key: str = "") -> LimiterRecord:
+        """What to keep of a key."""
+        with self._lock:
+            meter = self._registry.find(key) if key else self._single
+            return self._seen(meter or Meter(self._pace), monotonic())
+
+    def restore(self, record: LimiterRecord, age: float = 0.0, *, key: str = "") -> None:
+        """Go on as a record says that was made `age` seconds ago."""
+        now = monotonic()
+        rate = check_number("rate", record.rate, _SLOWEST, _FASTEST)
+        left = check_seconds("paused_for", record.paused_for) - check_seconds("age", age)
+        with self._lock:
+            if (meter := self._registry.get(key, now) if key else self._single) is not None:
+                meter.adopt(1 / rate, now)
+                meter.pause_until(now + min(left, self._longest_pause), now)
+
+    def _seen(self, meter: Meter, now: float) -> LimiterRecord:
+        return LimiterRecord(rate=1 / meter.interval, paused_for=max(0.0, meter.paused_until - now))
+
+    # --- looking ---
+
+    @property
+    def name(self) -> str:
+        return self._name or "limiter"
+
+    def take_name(self, name: str) -> None:
+        """Called by a guard; a name of its own stays."""
+        self._name = self._name or name
+
+    @property
+    def longest_wait(self) -> float:
+        return self._wait
+
+    def rate(self, *, key: str = "") -> float:
+        """Calls a second, now."""
+        meter = self._registry.find(key) if key else self._single
+        return self._rate if meter is None else 1 / meter.interval
+
+    def key_for(self, *values: Any, **named: Any) -> str:
+        """The key that `per` makes of these values; without `per`, the one value as text."""
+        if self._per is None:
+            return (
+                Template("key", "{value}").render({"value": values[0]})
+                if len(values) == 1
+                else _no_key(values)
+            )
+        fields = self._per.fields
+        given = dict(zip(fields, values, strict=False)) | named
+        if len(values) > len(fields) or given.keys() != set(fields):
+            raise UsageError(
+                f"per={self._per} needs {', '.join(fields)}; {show([*values, *named])} was given."
+            )
+        return check_name("key", self._per.render(given))
+
+    def allowance(self, *, key: str = "") -> Allowance:
+        """What is left for this key; nothing is taken."""
+        now = monotonic()
+        with self._lock:
+            meter = (self._registry.find(key) if key else self._single) or Meter(self._pace)
+            return Allowance(
+                limit=self._pace.burst,
+                remaining=meter.remaining(now),
+                window=self._pace.burst * meter.interval,
+                reset=max(0.0, meter.full_at - now, meter.paused_until - now),
+                retry_after=meter.wait(1.0, now),
+            )
+
+    def headers(self, *, key: str = "") -> dict[str, str]:
+        """`RateLimit-Policy`, `RateLimit` and, when the next call would be refused, `Retry-After`."""
+        return ratelimit_headers(self.name, self.allowance(key=key))
+
+    # --- blocks: they wait at their beginning, and nothing happens at their end ---
+
+    def __enter__(self) -> None:
+        self.take_sync()
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None: ...
+
+    async def __aenter__(self) -> None:
+        await self.take()
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None: ...
+
+    def __repr__(self) -> str:
+        return f"<Limiter {self.name!r} {self._rate:g}/s burst {self._pace.burst:g}>"
+
+
+def _check_bound(kind: str, value: float | None, rate: float, *, low: float, high: float) -> float:
+    if value is None:
+        return rate
+    checked = check_number(kind, value, _SLOWEST, _FASTEST)
+    if not low <= checked <= high:
+        side = "at least" if kind == "ceiling" else "at most"
+        raise UsageError(f"{kind}={value:g} must be {side} rate={rate:g}, where the limiter begins.")
+    return checked
+
+
+def _no_key(values: tuple[Any, ...]) -> str:
+    raise UsageError(
+        f'Say what the values {show(list(values))} are with per=, such as "user:{{user_id}}"; without, one is the key.'
+    )

@@ -1,0 +1,148 @@
+"""One key of a limiter: when its next call may be made (GCRA), and how the interval between calls adapts (AIMD).
+
+A call of cost 1 takes one interval of the future. `full_at` is the moment when all that was taken has come back; `burst`
+intervals may be taken ahead. So in any T seconds at most T / interval + burst is admitted.
+"""
+
+from __future__ import annotations
+
+from typing import TypeAlias
+
+from holdfast.kernel.randomness import jittered, random
+
+FASTER, SLOWER = 0.9, 2.0  # what an answer, and being throttled, do to the interval
+_HAIR = 1e-7  # seconds: sums of binary numbers are off by less, and nobody should wait for that
+_REMEMBERED = 600.0  # seconds after which having been throttled no longer matters
+
+# What the meter wants to know of something taken, when it is given back: the pauses, the takers and the delayed takers
+# until then, whether it was delayed, which moment had been promised before, and when it was taken.
+Receipt: TypeAlias = tuple[int, int, int, bool, float, float]
+
+
+class Pace:
+    """The intervals that all keys of one limiter share: where they begin, and how far they may move."""
+
+    __slots__ = ("burst", "fastest", "slowest", "start")
+
+    def __init__(self, *, start: float, fastest: float, slowest: float, burst: float) -> None:
+        self.start, self.fastest, self.slowest, self.burst = start, fastest, slowest, burst
+
+
+class Meter:
+    """Not safe for threads: the limiter has a lock."""
+
+    __slots__ = (
+        "_delayed", "_number", "_pace", "_pauses", "_promised", "_slowed_at", "full_at", "interval",
+        "paused_until", "purse", "purse_until",
+    )  # fmt: skip
+
+    def __init__(self, pace: Pace) -> None:
+        self._pace = pace
+        self.interval = pace.start
+        self.full_at = self.paused_until = 0.0
+        self._slowed_at = -_REMEMBERED
+        self._promised = 0.0  # the latest moment of a call that was admitted
+        self._pauses = 0  # what was promised before the last one is void
+        self._number = 0  # of the last that was taken
+        self._delayed = 0  # how many of them had to wait
+        self.purse = self.purse_until = 0.0  # what is left of the last slice of a fleet's quota
+
+    # --- taking and giving back ---
+
+    def wait(self, cost: float, now: float) -> float:
+        """Seconds until so much may be taken; 0: now."""
+        start = self._start(now)
+        moment = max(start, max(start, self.full_at) + (cost - self._pace.burst) * self.interval)
+        return moment - now if moment - now > _HAIR else 0.0
+
+    def take(self, cost: float, now: float, wait: float) -> Receipt:
+        """Take it, for a call in `wait` seconds."""
+        before = self._promised
+        self.full_at = max(self._start(now), self.full_at) + cost * self.interval
+        self._number += 1
+        self._delayed += wait > 0.0
+        self._promised = now + wait
+        return self._pauses, self._number, self._delayed, wait > 0.0, before, now
+
+    def honours(self, receipt: Receipt) -> bool:
+        """Whether what was promised still holds: no pause has been asked for since."""
+        return receipt[0] == self._pauses
+
+    def give_back(self, cost: float, receipt: Receipt, now: float) -> None:
+        """It was not used. What delays nobody can be given to another; what time has given back since then cannot."""
+        pauses, number, delayed, was_delayed, before, taken = receipt
+        if pauses != self._pauses:
+            return  # it is void
+        if number == self._number:
+            self._number -= 1
+            self._delayed -= was_delayed
+            self._promised = before
+            self.full_at -= cost * self.interval
+        elif delayed == self._delayed:
+            # Nobody after it was delayed, so they would all have come when they came; the first of them perhaps to a
+            # meter that was full until then.
+            self.full_at -= max(0.0, cost * self.interval - (now - taken))
+        # Else it is lost: whoever was delayed keeps his moment, and another at that moment would be one too many.
+
+    def _start(self, now: float) -> float:
+        """No call can be before this."""
+        return max(now, self.paused_until, self._promised)
+
+    # --- adapting ---
+
+    def answered(self, began: float, now: float) -> None:
+        """A call that began then was answered. One from before the last slowing down tells nothing."""
+        if self.interval > self._pace.fastest and began >= self._slowed_at:
+            self._change(max(self._pace.fastest, self.interval * FASTER), now)
+
+    def throttled(self, began: float, now: float, pause: float | None) -> bool:
+        """The other side asks for less, and perhaps for a pause. Many calls that were sent before count as one."""
+        is_news = began >= self._slowed_at
+        if is_news:
+            self._slowed_at = now
+            self._change(min(self._pace.slowest, self.interval * SLOWER), now)
+        # Those who were told the same pause must not come back before it, nor all at once.
+        seconds = jittered(self.interval) if pause is None else pause * (1 + 0.2 * random())
+        if is_news or pause is not None:
+            self.pause_until(now + seconds, now)
+        return is_news
+
+    def adopt(self, interval: float, now: float) -> None:
+        """Be as slow or fast as an earlier process was, within the bounds of today."""
+        self._change(min(self._pace.slowest, max(self._pace.fastest, interval)), now)
+        if self.interval > self._pace.start:
+            self._slowed_at = now
+
+    def pause_until(self, moment: float, now: float) -> None:
+        """Nothing before, whatever was promised, and then one after the other instead of a burst."""
+        if moment > max(now, self.paused_until):
+            self.paused_until, self._promised = moment, 0.0
+            self._pauses += 1
+            made = min(
+                self.full_at, now + self._pace.burst * self.interval
+            )  # what is not void: calls until now
+            self.full_at = max(made, moment + (self._pace.burst - 1) * self.interval)
+
+    def _change(self, interval: float, now: float) -> None:
+        """What was taken ahead stays taken: it is counted in intervals. What was promised stays promised."""
+        start = self._start(now)
+        if self.full_at > start:
+            self.full_at = start + (self.full_at - start) * interval / self.interval
+        self.interval = interval
+
+    # --- looking ---
+
+    def matters(self, now: float) -> bool:
+        """Whether a new one in its place would admit more."""
+        is_slow = self.interval > self._pace.start and now < self._slowed_at + _REMEMBERED
+        return (
+            is_slow
+            or now < max(self._start(now), self.full_at)
+            or (self.purse > 0 and now < self.purse_until)
+        )
+
+    def remaining(self, now: float) -> float:
+        """How much may be taken now."""
+        if now < self._start(now):
+            return 0.0
+        return max(0.0, self._pace.burst - max(0.0, self.full_at - now) / self.interval)

@@ -1,0 +1,68 @@
+"""A reservation: quota that was taken for a call at a known moment. It is spent by that call, or given back."""
+
+from __future__ import annotations
+
+from collections.abc import Generator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from typing import Protocol
+
+from holdfast.guards.meters import Receipt
+
+HOLD = 1.0  # seconds after its moment during which a reservation is good
+
+
+class Giver(Protocol):
+    """The limiter, as its reservations see it."""
+
+    def take_back(self, reservation: Reservation, /) -> None: ...
+    def honours(self, reservation: Reservation, /) -> bool: ...
+
+
+class Reservation:
+    """The right to make one call from `at` on, a moment of the monotonic clock, until a second later.
+
+    It is void when the other side asks for a pause meanwhile.
+    """
+
+    __slots__ = ("_giver", "at", "cost", "is_open", "key", "receipt")
+
+    def __init__(self, giver: Giver, key: str, cost: float, at: float, receipt: Receipt) -> None:
+        self._giver, self.key, self.cost, self.at, self.receipt = giver, key, cost, at, receipt
+        self.is_open = True  # neither spent nor given back
+
+    def give_back(self) -> None:
+        """The call will not be made. After it was spent this does nothing."""
+        if self.is_open:
+            self.is_open = False
+            self._giver.take_back(self)
+
+    def spend(self, now: float) -> bool:
+        """The call is made. False: it was used already, is too old or void, and counts for nothing."""
+        is_good = self.is_open and now <= self.at + HOLD and self._giver.honours(self)
+        self.is_open = False
+        return is_good
+
+    def is_of(self, giver: object, key: str, cost: float) -> bool:
+        """Whether it can be used for this."""
+        return self.is_open and self._giver is giver and self.key == key and self.cost >= cost
+
+
+_carried: ContextVar[Reservation | None] = ContextVar("holdfast_reservation", default=None)
+
+
+@contextmanager
+def carrying(reservation: Reservation) -> Generator[Reservation, None, None]:
+    """The first call inside that needs this limiter and key spends it; if there is none, it is given back at the end."""
+    mark = _carried.set(reservation)
+    try:
+        yield reservation
+    finally:
+        _carried.reset(mark)
+        reservation.give_back()
+
+
+def carried(giver: object, key: str, cost: float) -> Reservation | None:
+    """The reservation that this call came with."""
+    found = _carried.get()
+    return found if found is not None and found.is_of(giver, key, cost) else None
