@@ -3,6 +3,7 @@
 from holdfast.guards.backoff import Backoff
 from holdfast.guards.breaker import Breaker, Permit
 from holdfast.guards.budget import Budget
+from holdfast.guards.bulkhead import Bulkhead
 from holdfast.guards.deadline import DEADLINE_HEADER, deadline, parse_deadline, render_deadline, time_left
 from holdfast.guards.faults import Classifier, Fault, classify, retry_after_of
 from holdfast.guards.headers import Allowance, parse_retry_after, ratelimit_headers, render_retry_after
@@ -20,6 +21,7 @@ __all__ = [
     "BreakerPeers",
     "BreakerRecord",
     "Budget",
+    "Bulkhead",
     "BulkheadFull",
     "Classifier",
     "DeadlinePassed",
