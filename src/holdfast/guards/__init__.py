@@ -5,7 +5,9 @@ from holdfast.guards.breaker import Breaker, Permit
 from holdfast.guards.budget import Budget
 from holdfast.guards.bulkhead import Bulkhead
 from holdfast.guards.deadline import DEADLINE_HEADER, deadline, parse_deadline, render_deadline, time_left
+from holdfast.guards.fallback import Degraded, Fallback
 from holdfast.guards.faults import Classifier, Fault, classify, retry_after_of
+from holdfast.guards.guard import Guard, Keyed
 from holdfast.guards.headers import Allowance, parse_retry_after, ratelimit_headers, render_retry_after
 from holdfast.guards.limiter import Limiter
 from holdfast.guards.ports import BreakerPeers, BreakerRecord, LimiterRecord, Quota, Slice, State
@@ -25,7 +27,11 @@ __all__ = [
     "BulkheadFull",
     "Classifier",
     "DeadlinePassed",
+    "Degraded",
+    "Fallback",
     "Fault",
+    "Guard",
+    "Keyed",
     "Limiter",
     "LimiterRecord",
     "Permit",

@@ -1,0 +1,127 @@
+"""One attempt's way through breaker, limiter and bulkhead, in this order, and back: whatever was taken is given back."""
+
+from __future__ import annotations
+
+from holdfast.guards.breaker import Breaker, Permit
+from holdfast.guards.bulkhead import Bulkhead
+from holdfast.guards.faults import Fault, fault_of
+from holdfast.guards.limiter import Limiter
+from holdfast.guards.reservations import Reservation
+from holdfast.guards.ways import Way
+from holdfast.kernel.clock import monotonic
+from holdfast.kernel.errors import DeadlinePassed
+
+
+class Gates:
+    """What an attempt must pass; None stands for a gate that is not there."""
+
+    __slots__ = ("breaker", "bulkhead", "limiter", "name")
+
+    def __init__(
+        self, name: str, breaker: Breaker | None, limiter: Limiter | None, bulkhead: Bulkhead | None
+    ) -> None:
+        self.name, self.breaker, self.limiter, self.bulkhead = name, breaker, limiter, bulkhead
+
+    async def admit(self, way: Way, key: str, cost: float, until: float | None) -> Admission:
+        """Pass all of them before `until`, or be refused."""
+        now = monotonic()
+        self.check_time(now, until)
+        entry = Admission(self, key, now)
+        try:
+            if self.breaker is not None:
+                entry.permit = self.breaker.admitted(now)
+            if self.limiter is not None:
+                await self._limit(way, entry, cost, until)
+            if self.bulkhead is not None:
+                if not self.bulkhead.try_acquire():
+                    await self._stand_in_line(way, entry, cost, until)
+                entry.bulkhead = self.bulkhead
+            if entry.has_waited:
+                self._look_again(entry, until)
+        except BaseException:
+            entry.not_made()
+            raise
+        return entry
+
+    async def _limit(self, way: Way, entry: Admission, cost: float, until: float | None) -> None:
+        limiter, now = self.limiter, entry.began
+        assert limiter is not None
+        longest = limiter.longest_wait if until is None else min(limiter.longest_wait, until - now)
+        found = limiter.reserved(entry.key, cost, now, longest)
+        if isinstance(found, Reservation) and found.at <= now:
+            entry.reservation = found
+            return
+        entry.has_waited = True
+        entry.reservation = await limiter.taken(way, entry.key, cost, longest, first=found)
+
+    async def _stand_in_line(self, way: Way, entry: Admission, cost: float, until: float | None) -> None:
+        """Quota is taken for now, so whoever has to stand in a line gives it back, and takes it when it is his turn."""
+        bulkhead = self.bulkhead
+        assert bulkhead is not None
+        if entry.reservation is not None:
+            entry.reservation.give_back()
+        await bulkhead.acquired(way, None if until is None else max(0.0, until - monotonic()))
+        entry.bulkhead, entry.has_waited, entry.began = bulkhead, True, monotonic()
+        if self.limiter is not None:
+            await self._limit(way, entry, cost, until)
+
+    def _look_again(self, entry: Admission, until: float | None) -> None:
+        """Time has passed since the breaker was asked: it may have opened, and the deadline may be over."""
+        now = monotonic()
+        self.check_time(now, until)
+        entry.began = now
+        if self.breaker is not None and entry.permit is not None:
+            self.breaker.renew(entry.permit, now)
+
+    def check_time(self, now: float, until: float | None) -> None:
+        if until is not None and now >= until:
+            raise DeadlinePassed(f"{self.name}: the deadline has passed, and no attempt was made after it.")
+
+
+class Admission:
+    """An attempt that may be made. Say how it ended, once: `ended`, `cut_off` or `not_made`."""
+
+    __slots__ = ("_gates", "began", "bulkhead", "has_waited", "key", "permit", "reservation")
+
+    def __init__(self, gates: Gates, key: str, began: float) -> None:
+        self._gates, self.key, self.began = gates, key, began
+        self.permit: Permit | None = None
+        self.reservation: Reservation | None = None
+        self.bulkhead: Bulkhead | None = None
+        self.has_waited = False
+
+    def succeeded(self) -> None:
+        now = monotonic()
+        if self.bulkhead is not None:
+            self.bulkhead.release()
+        if self.permit is not None:
+            self.permit.ended(None, now)
+        if (limiter := self._gates.limiter) is not None:
+            limiter.answered(self.key, None, self.began, now)
+
+    def failed(self, error: Exception, fault: Fault, retry_after: float | None) -> None:
+        now = monotonic()
+        if self.bulkhead is not None:
+            self.bulkhead.release()
+        if self.permit is not None:
+            breaker = self._gates.breaker
+            own = None if breaker is None else breaker.classify
+            self.permit.ended(fault if own is None else fault_of(error, own), now)
+        if (limiter := self._gates.limiter) is not None:
+            limiter.answered(self.key, fault, self.began, now, retry_after=retry_after)
+
+    def cut_off(self) -> None:
+        """Whoever made the attempt was cancelled."""
+        if self.bulkhead is not None:
+            self.bulkhead.release()
+        if self.permit is not None:
+            self.permit.cut_off()
+
+    def not_made(self) -> None:
+        """It was not made after all."""
+        if self.bulkhead is not None:
+            self.bulkhead.release()
+        if self.reservation is not None:
+            self.reservation.give_back()
+        if self.permit is not None:
+            self.permit.not_made()

@@ -1,0 +1,238 @@
+"""A guard: everything that stands around the calls to one dependency, and the ways to call through it."""
+
+from __future__ import annotations
+
+import functools
+import inspect
+from collections.abc import Awaitable, Callable, Coroutine
+from functools import partial
+from types import TracebackType
+from typing import Any, Generic, Never, ParamSpec, TypedDict, TypeVar, Unpack, overload
+
+from holdfast.guards.admission import Gates
+from holdfast.guards.backoff import Backoff
+from holdfast.guards.blocks import Block
+from holdfast.guards.breaker import Breaker
+from holdfast.guards.budget import Budget
+from holdfast.guards.bulkhead import Bulkhead
+from holdfast.guards.checks import check_callable, check_part
+from holdfast.guards.entered import pop, push
+from holdfast.guards.fallback import Degraded, Fallback
+from holdfast.guards.faults import Classifier
+from holdfast.guards.faults import classify as by_default
+from holdfast.guards.limiter import Limiter
+from holdfast.guards.pipeline import Ask, Pipeline
+from holdfast.guards.retry import Retries
+from holdfast.guards.ways import IN_THREAD, ON_LOOP, finished, refuse_on_loop
+from holdfast.kernel.errors import UsageError
+from holdfast.kernel.names import check_name, check_seconds
+from holdfast.kernel.show import show
+
+P = ParamSpec("P")
+T = TypeVar("T")
+F = TypeVar("F")
+D_co = TypeVar(
+    "D_co", covariant=True
+)  # what it may answer beside the call's own result: Degraded, or nothing
+
+
+class Options(TypedDict, total=False):
+    """The options of a guard."""
+
+    timeout: float | None  # seconds for one attempt
+    deadline: float | None  # seconds for all of it
+    retry: Backoff | None
+    budget: Budget | None  # for retries; one of its own, when not given
+    breaker: Breaker | None
+    limiter: Limiter | None
+    bulkhead: Bulkhead | None
+    classify: Classifier | None
+    repeatable: bool  # False: what nobody knows the outcome of is not called again
+
+
+class Calls(Generic[D_co]):
+    """What a guard and `guard.keyed(…)` have in common: ways to call."""
+
+    __slots__ = ("_ask", "_pipeline")
+
+    def __init__(self, pipeline: Pipeline, ask: Ask) -> None:
+        self._pipeline, self._ask = pipeline, ask
+
+    def call(
+        self, fn: Callable[P, Awaitable[T]], /, *args: P.args, **kwargs: P.kwargs
+    ) -> Coroutine[Any, Any, T | D_co]:
+        """`await guard.call(fn, *args)`: its result. Refused when no call was made; else the error of the last attempt."""
+        return self._pipeline.run(ON_LOOP, self._ask, partial(fn, *args, **kwargs))
+
+    def call_sync(self, fn: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> T | D_co:
+        """`call` for plain functions in threads. They cannot be cut off: `timeout` only bounds what they call in turn."""
+        refuse_on_loop("call_sync", "await guard.call(…)")
+        result: T | D_co = finished(self._pipeline.run(IN_THREAD, self._ask, partial(fn, *args, **kwargs)))
+        return result
+
+    @overload
+    def __call__(
+        self, fn: Callable[P, Coroutine[Any, Any, T]], /
+    ) -> Callable[P, Coroutine[Any, Any, T | D_co]]: ...
+    @overload
+    def __call__(self, fn: Callable[P, T], /) -> Callable[P, T | D_co]: ...
+    def __call__(self, fn: Callable[..., Any], /) -> Callable[..., Any]:
+        """`@guard` above a function, `async def` or `def`: each call of it is guarded."""
+        check_callable("What a guard stands on", fn)
+        if inspect.iscoroutinefunction(fn):
+
+            @functools.wraps(fn)
+            async def guarded(*args: Any, **kwargs: Any) -> Any:
+                return await self._pipeline.run(ON_LOOP, self._ask, partial(fn, *args, **kwargs))
+
+            return guarded
+
+        @functools.wraps(fn)
+        def guarded_sync(*args: Any, **kwargs: Any) -> Any:
+            return self.call_sync(fn, *args, **kwargs)
+
+        return guarded_sync
+
+    # --- `async with guard:` is admission and deadline only ---
+
+    async def __aenter__(self) -> None:
+        push(self, await self._pipeline.enter(ON_LOOP, self._ask))
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        block: Block = pop(self)
+        await block.leave(kind, error, trace)
+
+    def __enter__(self) -> None:
+        refuse_on_loop("`with guard:`", "async with guard:")
+        push(self, finished(self._pipeline.enter(IN_THREAD, self._ask)))
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        block: Block = pop(self)
+        block.over(error)
+
+
+class Keyed(Calls[D_co]):
+    """A guard, for one key of its limiter."""
+
+    __slots__ = ()
+
+
+class Guard(Calls[D_co]):
+    """Guards every call to one dependency: `await guard.call(fn, *args)`, `@guard`, or `async with guard:`.
+
+    `timeout` is for one attempt, `deadline` for all of them and their waits, in seconds; both also bound guards inside.
+    `retry` repeats transient and throttled faults, and unknown ones if the calls are `repeatable`. With a `fallback`
+    the result is the call's own, or `Degraded`.
+    """
+
+    __slots__ = ("_name",)
+
+    @overload
+    def __init__(
+        self: Guard[Never], name: str, *, fallback: None = None, **options: Unpack[Options]
+    ) -> None: ...
+    @overload
+    def __init__(
+        self: Guard[Degraded[F]],
+        name: str,
+        *,
+        fallback: Fallback[F] | Callable[[Exception], F] | Callable[[], F],
+        **options: Unpack[Options],
+    ) -> None: ...
+    def __init__(
+        self,
+        name: str,
+        *,
+        timeout: float | None = None,
+        deadline: float | None = None,
+        retry: Backoff | None = None,
+        budget: Budget | None = None,
+        breaker: Breaker | None = None,
+        limiter: Limiter | None = None,
+        bulkhead: Bulkhead | None = None,
+        fallback: Any = None,
+        classify: Classifier | None = None,
+        repeatable: bool = True,
+    ) -> None:
+        self._name = check_name("guard", name)
+        if classify is not None:
+            check_callable("classify", classify)
+        if not isinstance(repeatable, bool):
+            raise UsageError(f"repeatable is True or False, not {show(repeatable)}.")
+        timeout, deadline = _check_times(timeout, deadline)
+        pipeline = Pipeline(
+            _gates(self._name, breaker, limiter, bulkhead),
+            timeout=timeout,
+            deadline=deadline,
+            retries=_retries(self._name, retry, budget),
+            fallback=fallback if fallback is None or isinstance(fallback, Fallback) else Fallback(fallback),
+            classify=classify or by_default,
+        )
+        super().__init__(pipeline, Ask("", 1.0, repeatable))
+
+    @property
+    def name(self) -> str:
+        return self._name
+
+    @property
+    def breaker(self) -> Breaker | None:
+        return self._pipeline.gates.breaker
+
+    @property
+    def limiter(self) -> Limiter | None:
+        return self._pipeline.gates.limiter
+
+    @property
+    def bulkhead(self) -> Bulkhead | None:
+        return self._pipeline.gates.bulkhead
+
+    def keyed(
+        self, *values: Any, cost: float = 1.0, repeatable: bool | None = None, **named: Any
+    ) -> Keyed[D_co]:
+        """This guard for one key: `guard.keyed(user_id).call(fn)`. `cost` is what a call takes of the limiter."""
+        limiter = self._pipeline.gates.limiter
+        if (values or named) and limiter is None:
+            raise UsageError(
+                f"Guard {self._name!r} has no limiter, so a key has no meaning. Give it limiter=Limiter(per=…)."
+            )
+        key = limiter.key_for(*values, **named) if limiter is not None and (values or named) else ""
+        return Keyed(
+            self._pipeline, Ask(key, cost, self._ask.repeatable if repeatable is None else repeatable)
+        )
+
+    def __repr__(self) -> str:
+        return f"<Guard {self._name!r}>"
+
+
+def _check_times(timeout: float | None, deadline: float | None) -> tuple[float | None, float | None]:
+    if timeout is not None:
+        timeout = check_seconds("timeout", timeout, 0.001, 86_400)
+    if deadline is not None:
+        deadline = check_seconds("deadline", deadline, 0.001, 86_400)
+    if timeout is not None and deadline is not None and timeout > deadline:
+        raise UsageError(
+            f"timeout={timeout:g}, for one attempt, is above deadline={deadline:g}, for all of them. Lower it."
+        )
+    return timeout, deadline
+
+
+def _gates(name: str, breaker: Any, limiter: Any, bulkhead: Any) -> Gates:
+    check_part("breaker", breaker, Breaker, "Breaker(failures=3)")
+    check_part("limiter", limiter, Limiter, "Limiter(rate=10)")
+    check_part("bulkhead", bulkhead, Bulkhead, "Bulkhead(10)")
+    for part in (breaker, limiter, bulkhead):
+        if part is not None:
+            part.take_name(name)
+    return Gates(name, breaker, limiter, bulkhead)
+
+
+def _retries(name: str, retry: Any, budget: Any) -> Retries | None:
+    check_part("retry", retry, Backoff, "Backoff(attempts=3)")
+    check_part("budget", budget, Budget, "Budget(retries=100, ratio=0.1)")
+    if retry is None and budget is not None:
+        raise UsageError("budget= is for retries, and there are none. Give retry=Backoff(…) too.")
+    return None if retry is None else Retries(name, retry, budget or Budget())

@@ -1,0 +1,135 @@
+"""The pipeline around one call, always in this order: fallback, deadline, retry, breaker, limiter, bulkhead, attempt."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import Any
+
+from holdfast.guards.admission import Admission, Gates
+from holdfast.guards.blocks import Block
+from holdfast.guards.deadline import UNTIL, sooner
+from holdfast.guards.fallback import Fallback
+from holdfast.guards.faults import Classifier, fault_of, retry_after_of
+from holdfast.guards.retry import Retries
+from holdfast.guards.ways import ON_LOOP, Way
+from holdfast.kernel.clock import monotonic
+from holdfast.kernel.errors import Refused
+
+
+class Ask:
+    """How some calls of a guard differ from others: the limiter's key, their cost, and whether they may be repeated."""
+
+    __slots__ = ("cost", "key", "repeatable")
+
+    def __init__(self, key: str, cost: float, repeatable: bool) -> None:
+        self.key, self.cost, self.repeatable = key, cost, repeatable
+
+
+class Pipeline:
+    """The parts of one guard, in their order; None stands for one that is not there."""
+
+    __slots__ = ("_classify", "_deadline", "_fallback", "_retries", "_timeout", "gates")
+
+    def __init__(
+        self,
+        gates: Gates,
+        *,
+        timeout: float | None,
+        deadline: float | None,
+        retries: Retries | None,
+        fallback: Fallback[Any] | None,
+        classify: Classifier,
+    ) -> None:
+        self.gates = gates
+        self._timeout, self._deadline = timeout, deadline
+        self._retries, self._fallback, self._classify = retries, fallback, classify
+
+    async def run(self, way: Way, ask: Ask, work: partial[Any]) -> Any:
+        """The call's result, or what the fallback says instead."""
+        fallback = self._fallback
+        if fallback is None:
+            return await self._retried(way, ask, work)
+        try:
+            return await self._retried(way, ask, work)
+        except Exception as error:
+            if not fallback.takes(error, fault_of(error, self._classify)):
+                raise
+            return await fallback.result(error)
+
+    async def _retried(self, way: Way, ask: Ask, work: partial[Any]) -> Any:
+        """Attempts until one succeeds, or there may be no more."""
+        until = self._until()
+        if self._retries is not None:
+            self._retries.first()
+        attempt, failure = 1, None
+        try:
+            while True:
+                admission = await self._admitted(way, ask, until, failure)
+                try:
+                    return await self._attempt(way, admission, until, work)
+                except Exception as error:
+                    wait = self._failed(admission, attempt, error, ask, until)
+                    if wait is None:
+                        raise
+                    failure = error
+                except BaseException:
+                    admission.cut_off()
+                    raise
+                await way.sleep(wait)
+                attempt += 1
+        finally:
+            del failure  # it knows this frame, which knows it
+
+    async def _admitted(
+        self, way: Way, ask: Ask, until: float | None, failure: Exception | None
+    ) -> Admission:
+        try:
+            return await self.gates.admit(way, ask.key, ask.cost, until)
+        except Refused as refusal:
+            if failure is None:
+                raise
+            raise failure from refusal  # a call was made, and its error is what the caller must know
+
+    async def _attempt(self, way: Way, admission: Admission, until: float | None, work: partial[Any]) -> Any:
+        """One call with its timeout, which is the deadline of guards inside it."""
+        seconds = self._seconds(admission, until)
+        if seconds is None:
+            result = await way.attempt(work, None)
+        else:
+            mark = UNTIL.set(admission.began + seconds)
+            try:
+                result = await way.attempt(work, seconds)
+            finally:
+                UNTIL.reset(mark)
+        admission.succeeded()
+        return result
+
+    def _failed(
+        self, admission: Admission, attempt: int, error: Exception, ask: Ask, until: float | None
+    ) -> float | None:
+        """Seconds until the next attempt; None: there is none."""
+        fault, retry_after = fault_of(error, self._classify), retry_after_of(error)
+        admission.failed(error, fault, retry_after)
+        if self._retries is None:
+            return None
+        return self._retries.wait(
+            attempt, error, fault, retry_after=retry_after, repeatable=ask.repeatable, until=until
+        )
+
+    def _until(self) -> float | None:
+        return sooner(None if self._deadline is None else monotonic() + self._deadline)
+
+    def _seconds(self, admission: Admission, until: float | None) -> float | None:
+        if until is None:
+            return self._timeout
+        left = until - admission.began
+        return left if self._timeout is None or left < self._timeout else self._timeout
+
+    async def enter(self, way: Way, ask: Ask) -> Block:
+        """Admission and deadline only, for a block that is not repeated."""
+        until = self._until()
+        admission = await self.gates.admit(way, ask.key, ask.cost, until)
+        block = Block(admission, self._classify, self._seconds(admission, until))
+        if way is ON_LOOP:
+            await block.start()
+        return block
