@@ -95,3 +95,14 @@ def test_a_bad_fallback_is_refused(wrong_one):
 def test_a_bad_set_of_faults_is_refused():
     with pytest.raises(UsageError, match="on is a set of faults"):
         Fallback(str, on=["never"])
+
+
+def test_an_async_fallback_cannot_wait_in_a_thread():
+    async def look_up():
+        await asyncio.sleep(0)
+
+    def down_sync():
+        raise ConnectionError("down")
+
+    with pytest.raises(UsageError, match="Something here is async"):
+        Guard("x", fallback=look_up).call_sync(down_sync)

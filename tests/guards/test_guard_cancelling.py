@@ -101,3 +101,20 @@ def test_many_calls_that_are_cancelled_by_chance(seed):
         assert monotonic() < 300
 
     virtually(main, seed + 1)
+
+
+def test_a_call_that_the_collector_ends_gives_everything_back():
+    guard = make_guard()
+
+    async def main():
+        task = asyncio.ensure_future(guard.call(asyncio.sleep, 60))
+        await asyncio.sleep(0)
+        assert guard.bulkhead.in_flight == 1
+        return task
+
+    loop = asyncio.new_event_loop()
+    task = loop.run_until_complete(main())
+    loop.close()
+    task._log_destroy_pending = False
+    task.get_coro().close()
+    assert guard.bulkhead.free == 2

@@ -79,7 +79,7 @@ class Gates:
 
 
 class Admission:
-    """An attempt that may be made. Say how it ended, once: `ended`, `cut_off` or `not_made`."""
+    """An attempt that may be made. Say once how it ended: `succeeded`, `failed`, `cut_off` or `not_made`."""
 
     __slots__ = ("_gates", "began", "bulkhead", "has_waited", "key", "permit", "reservation")
 

@@ -7,7 +7,7 @@ from contextvars import Token
 from types import TracebackType
 
 from holdfast.guards.admission import Admission
-from holdfast.guards.deadline import UNTIL
+from holdfast.guards.deadline import UNTIL, set_back
 from holdfast.guards.faults import Classifier, fault_of, retry_after_of
 from holdfast.kernel.clock import timeout
 from holdfast.kernel.errors import TimedOut
@@ -39,7 +39,7 @@ class Block:
                 await self._limit.__aexit__(kind, error, trace)
             except TimeoutError:
                 late = TimedOut(
-                    f"The block was not over within {self._seconds:.3g} s: nobody knows what was done."
+                    f"The block was not over within {self._seconds:.6g} s: nobody knows what was done."
                 )
                 self.over(late)
                 raise late from None
@@ -48,7 +48,7 @@ class Block:
     def over(self, error: BaseException | None) -> None:
         """Give back what was taken, and tell how it ended."""
         if self._mark is not None:
-            UNTIL.reset(self._mark)
+            set_back(self._mark)
         if error is None:
             self._admission.succeeded()
         elif isinstance(error, Exception):

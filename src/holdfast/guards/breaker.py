@@ -184,7 +184,7 @@ class Breaker:
         left = max(0.0, switch.until - now)
         why = "others found that too many calls fail" if switch.told else "too many calls failed"
         return BreakerOpen(
-            f"The breaker {self.name!r} is open: {why}. Try again in {left:.3g} s.", retry_after=left
+            f"The breaker {self.name!r} is open: {why}. Try again in {left:.6g} s.", retry_after=left
         )
 
     # --- looking ---

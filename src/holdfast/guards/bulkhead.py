@@ -72,7 +72,7 @@ class Bulkhead:
             raise
         if self._leave(waiter):
             raise BulkheadFull(
-                f"The bulkhead {self.name!r} gave no permit within {seconds or 0:.3g} s: all {self._permits} are out."
+                f"The bulkhead {self.name!r} gave no permit within {seconds or 0:.6g} s: all {self._permits} are out."
             )
 
     def release(self) -> None:
@@ -80,8 +80,8 @@ class Bulkhead:
         while True:
             with self._lock:
                 if not self._line:
+                    assert self._free < self._permits, "a permit was released twice"
                     self._free += 1
-                    assert self._free <= self._permits, "a permit was released twice"
                     return
                 waiter = self._line.popleft()
                 waiter.has_permit = True

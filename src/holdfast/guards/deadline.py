@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Generator
-from contextlib import contextmanager
-from contextvars import ContextVar
+from contextlib import contextmanager, suppress
+from contextvars import ContextVar, Token
 
 from holdfast.kernel.clock import monotonic
 from holdfast.kernel.names import check_seconds
@@ -27,6 +27,12 @@ def deadline(seconds: float) -> Generator[None, None, None]:
     try:
         yield
     finally:
+        set_back(mark)
+
+
+def set_back(mark: Token[float | None]) -> None:
+    """As it was before. A coroutine that the collector ends is in another context, where there is nothing to set back."""
+    with suppress(ValueError):
         UNTIL.reset(mark)
 
 

@@ -140,6 +140,14 @@ class Guard(Calls[D_co]):
         self: Guard[Degraded[F]],
         name: str,
         *,
+        fallback: Callable[[Exception], Coroutine[Any, Any, F]] | Callable[[], Coroutine[Any, Any, F]],
+        **options: Unpack[Options],
+    ) -> None: ...
+    @overload
+    def __init__(
+        self: Guard[Degraded[F]],
+        name: str,
+        *,
         fallback: Fallback[F] | Callable[[Exception], F] | Callable[[], F],
         **options: Unpack[Options],
     ) -> None: ...

@@ -22,6 +22,7 @@ from holdfast.kernel.telemetry import note
 from holdfast.kernel.templates import Template
 
 _FASTEST, _SLOWEST = 1e6, 1e-5  # calls a second
+_FULL = 1.0  # seconds after which there may be room for another key
 _SHORTEST = 0.001  # seconds between asking a fleet for quota
 
 
@@ -137,14 +138,21 @@ class Limiter:
             return Reservation(self, key, cost, max(now, found.at), found.receipt)
         with self._lock:
             meter = self._registry.get(key, now) if key else self._single
-            if meter is None:
-                return self._full(key)
-            wait = meter.wait(cost, now)
-            if self._quota is not None:
-                return wait or self._sliced(self._quota, meter, key, cost, now)
-            if wait > longest:
-                return wait
-            return Reservation(self, key, cost, now + wait, meter.take(cost, now, wait))
+            if meter is not None:
+                return self._metered(meter, key, cost, now, longest)
+        note("limiter.full", limiter=self.name, keys=len(self._registry), key=key)
+        return _FULL
+
+    def _metered(
+        self, meter: Meter, key: str, cost: float, now: float, longest: float
+    ) -> Reservation | float:
+        """The lock is held."""
+        wait = meter.wait(cost, now)
+        if self._quota is not None:
+            return wait or self._sliced(self._quota, meter, key, cost, now)
+        if wait > longest:
+            return wait
+        return Reservation(self, key, cost, now + wait, meter.take(cost, now, wait))
 
     def _sliced(self, quota: Quota, meter: Meter, key: str, cost: float, now: float) -> Reservation | float:
         """From the slice that the fleet has given us; never more than the whole rate. The lock is held."""
@@ -179,13 +187,9 @@ class Limiter:
         """The error for a call that would have to wait so long."""
         whose = f" for {key!r}" if key else ""
         return RateLimited(
-            f"The limiter {self.name!r} admits no call{whose} for {wait:.3g} s. Try again then, or wait longer with wait=.",
+            f"The limiter {self.name!r} admits no call{whose} for {wait:.6g} s. Try again then, or wait longer with wait=.",
             retry_after=wait,
         )
-
-    def _full(self, key: str) -> float:
-        note("limiter.full", limiter=self.name, keys=len(self._registry), key=key)
-        return 1.0
 
     # --- answers ---
 

@@ -7,7 +7,7 @@ from typing import Any
 
 from holdfast.guards.admission import Admission, Gates
 from holdfast.guards.blocks import Block
-from holdfast.guards.deadline import UNTIL, sooner
+from holdfast.guards.deadline import UNTIL, set_back, sooner
 from holdfast.guards.fallback import Fallback
 from holdfast.guards.faults import Classifier, fault_of, retry_after_of
 from holdfast.guards.retry import Retries
@@ -100,7 +100,7 @@ class Pipeline:
             try:
                 result = await way.attempt(work, seconds)
             finally:
-                UNTIL.reset(mark)
+                set_back(mark)
         admission.succeeded()
         return result
 

@@ -138,7 +138,9 @@ def _finished(work: Coroutine[Any, Any, T]) -> T:
         result: T = over.value
         return result
     work.close()
-    raise AssertionError("a coroutine that goes the way of threads has suspended")
+    raise UsageError(
+        "Something here is async, such as the fallback, and no thread can wait for it. Give it a plain function."
+    )
 
 
 def refuse_on_loop(name: str, instead: str) -> None:

@@ -82,7 +82,7 @@ async def in_time(rest: Awaitable[T], seconds: float) -> T:
     except TimeoutError:
         if not limit.expired():
             raise
-        raise TimedOut(f"No answer within {seconds:.3g} s: nobody knows whether it was done.") from None
+        raise TimedOut(f"No answer within {seconds:.6g} s: nobody knows whether it was done.") from None
 
 
 def is_clean(before: Context) -> bool:
