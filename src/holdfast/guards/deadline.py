@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Generator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from contextvars import ContextVar, Token
 
 from holdfast.kernel.clock import monotonic
@@ -21,9 +21,13 @@ UNTIL: ContextVar[float | None] = ContextVar("holdfast_deadline", default=None)
 
 
 @contextmanager
-def deadline(seconds: float) -> Generator[None, None, None]:
-    """`with deadline(20):` no guard inside starts an attempt later, nor lets one run longer. An outer one may be earlier."""
-    mark = UNTIL.set(sooner(monotonic() + check_seconds("deadline", seconds)))
+def deadline(seconds: float | None) -> Generator[None, None, None]:
+    """`with deadline(20):` no guard inside starts an attempt later, nor lets one run longer. An outer one may be earlier.
+
+    `with deadline(None):` is for starting work that outlives the call: it has none.
+    """
+    until = None if seconds is None else sooner(monotonic() + check_seconds("deadline", seconds))
+    mark = UNTIL.set(until)
     try:
         yield
     finally:
@@ -32,8 +36,10 @@ def deadline(seconds: float) -> Generator[None, None, None]:
 
 def set_back(mark: Token[float | None]) -> None:
     """As it was before. A coroutine that the collector ends is in another context, where there is nothing to set back."""
-    with suppress(ValueError):
+    try:  # noqa: SIM105  suppress costs more than all the rest of this
         UNTIL.reset(mark)
+    except ValueError:
+        pass
 
 
 def sooner(moment: float | None) -> float | None:
