@@ -537,3 +537,16 @@ def test_a_penalty_survives_a_restart(clock):
     assert (fresh.rate(key="a"), fresh.allowance(key="a").retry_after) == (approx(10), 0)
     with pytest.raises(UsageError, match="rate must be from"):
         fresh.restore(LimiterRecord(rate=0))
+
+
+def test_a_fleet_that_cannot_hear_it_breaks_no_call(clock, notes):
+    class Deaf(Shares):
+        def give_back(self, name, key, units):
+            raise OSError
+
+        slowed = give_back
+
+    limiter = Limiter(rate=10, quota=Deaf(Slice(1)))
+    limiter.reserve().give_back()
+    limiter.throttled()
+    assert [name for name, _ in notes] == ["limiter.unheard", "limiter.slowed", "limiter.unheard"]

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from types import TracebackType
-from typing import Any
+from typing import Any, TypeVar
 
 from holdfast.guards.checks import check_number
 from holdfast.guards.faults import Fault
@@ -21,6 +22,7 @@ from holdfast.kernel.show import show
 from holdfast.kernel.telemetry import note
 from holdfast.kernel.templates import Template
 
+T = TypeVar("T")
 _FASTEST, _SLOWEST = 1e6, 1e-5  # calls a second
 _FULL = 1.0  # seconds after which there may be room for another key
 _SHORTEST = 0.001  # seconds between asking a fleet for quota
@@ -175,7 +177,7 @@ class Limiter:
             if meter is not None:
                 meter.give_back(reservation.cost, reservation.receipt, monotonic())
         if self._quota is not None:
-            self._quota.give_back(self.name, reservation.key, reservation.cost)
+            self._tell(self._quota.give_back, reservation.key, reservation.cost)
 
     def honours(self, reservation: Reservation) -> bool:
         """Whether no pause was asked for since it was made."""
@@ -214,7 +216,7 @@ class Limiter:
         if is_news:
             note("limiter.slowed", limiter=self.name, key=key, rate=record.rate, paused_for=record.paused_for)
         if self._quota is not None:
-            self._quota.slowed(self.name, key, record)
+            self._tell(self._quota.slowed, key, record)
 
     def throttled(self, retry_after: float | None = None, *, key: str = "") -> None:
         """For who uses a limiter alone: the other side has answered that these are too many calls."""
@@ -251,6 +253,13 @@ class Limiter:
             if (meter := self._registry.get(key, now) if key else self._single) is not None:
                 meter.adopt(1 / rate, now)
                 meter.pause_until(now + min(left, self._longest_pause), now)
+
+    def _tell(self, what: Callable[[str, str, T], None], key: str, value: T) -> None:
+        """The call in hand must not fail by what the fleet does with the news."""
+        try:
+            what(self.name, key, value)
+        except Exception as error:  # noqa: BLE001  it is a stranger's
+            note("limiter.unheard", limiter=self.name, key=key, error=repr(error))
 
     def _seen(self, meter: Meter, now: float) -> LimiterRecord:
         return LimiterRecord(rate=1 / meter.interval, paused_for=max(0.0, meter.paused_until - now))

@@ -61,7 +61,7 @@ class Quota(Protocol):
     """Gives a limiter its slices. Whoever stands behind it fetches them from a store, and knows what to give without one."""
 
     def take(self, name: str, key: str, units: float, /) -> Slice:
-        """At once, from what was fetched before: at least `units`, or none. Do not wait, do not call the limiter."""
+        """At once, from what was fetched before: at least `units`, or none. Do not wait, raise, or call the limiter."""
 
     def give_back(self, name: str, key: str, units: float, /) -> None:
         """They were taken and not used."""
