@@ -83,10 +83,9 @@ def _refuse_other_keys(task: Task[Any, Any], record: JobRecord, job: NewJob) -> 
     before = _as_declared(task, record)
     for option, _ in task.declaration.keys:
         has, gets = getattr(record, option), getattr(job, option)
-        declared = (
-            before is None or getattr(before, option) == has
-        )  # else the caller has said it, and it stays
-        if gets != has and declared:
+        # Else the caller has said it, and it stays.
+        is_declared = before is None or getattr(before, option) == has
+        if gets != has and is_declared:
             raise UsageError(
                 f"With these arguments {option} is {show(gets)}, and job {record.id} has {show(has)}, which a replay keeps. "
                 "Enqueue a new job with them, and discard this one."
