@@ -22,6 +22,9 @@ class Person:
         self._client: Client | None = None
         self.listed: set[str] = set()  # jobs that hf.unknown has listed
         self.replayed: set[str] = set()
+        self.decided: dict[
+            str, float
+        ] = {}  # by job: when it was last decided or replayed, on the monotonic clock
         self.failed: dict[
             str, str
         ] = {}  # by job: why it is dead, when that is no one's fault but the program's
@@ -47,6 +50,7 @@ class Person:
         if done is not None:
             result = json.loads(record.args)["item"] if done and record.task.startswith("publish") else None
             await self._place.hf.unknown.resolve(record.id, actor=ACTOR, done=done, result=result)
+            self.decided[record.id] = time.monotonic()
             del self._seen[record.id]
 
     async def _was_done(self, record: JobRecord) -> bool | None:
@@ -60,6 +64,7 @@ class Person:
         reason = record.reason or ""
         if any(word in reason for word in _EXPECTED):
             self.replayed.add(record.id)
+            self.decided[record.id] = time.monotonic()
             await self._place.hf.dead.replay([record.id], actor=ACTOR)
         else:
             self.failed[record.id] = reason

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -36,14 +36,21 @@ class Recovery(msgspec.Struct, frozen=True, order=True):
     told: str
 
 
-def times(runs: Sequence[Run], injections: Sequence[Injection], *, from_the_end: bool) -> list[Recovery]:
-    """For each interrupted run that was followed by another; and from each fault of all to the next run of any. In order."""
+def times(
+    runs: Sequence[Run], injections: Sequence[Injection], *, from_the_end: bool, decided: Mapping[str, float]
+) -> list[Recovery]:
+    """For each interrupted run that was followed by another; and from each fault of all to the next run of any. In order.
+
+    Not for one that has waited for a person in between, who comes when all faults are over: `decided` says when, by job.
+    """
     found = []
     begins = sorted(run.began for run in runs)
     for injection in injections:
         since = injection.ended if from_the_end else injection.began
         for run, later in interrupted(runs, injection):
-            if later is not None and later.began >= injection.began:
+            if later is None or run.began < decided.get(run.job, 0.0) <= later.began:
+                continue
+            if later.began >= injection.began:
                 told = f"{run.task} {run.item}, token {run.token} ({run.how or 'killed'}), then {later.token}"
                 found.append(Recovery(max(0.0, later.began - since), told))
         if injection.pids is None:

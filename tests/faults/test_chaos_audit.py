@@ -123,7 +123,8 @@ def test_the_time_to_recover_counts_from_the_kill_to_the_next_run_of_the_job():
         Run("c", 3, "ship", "z", 11, 4.0, 4.1, "done"),
     ]
     killed = Injection(5.0, 5.2, frozenset([10]))
-    [found] = recovery.times(runs, [killed], from_the_end=False)
+    [found] = recovery.times(runs, [killed], from_the_end=False, decided={"a": 0.5, "b": 6.0})
     assert (found.seconds, found.told) == (4.0, "ship x, token 1 (killed), then 2")
-    found = recovery.times(runs, [Injection(3.0, 3.5)], from_the_end=True)
+    assert recovery.times(runs, [killed], from_the_end=False, decided={"a": 8.9}) == []
+    found = recovery.times(runs, [Injection(3.0, 3.5)], from_the_end=True, decided={})
     assert [each.seconds for each in found] == [0.5, 0.5, 5.5]
