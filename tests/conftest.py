@@ -16,6 +16,7 @@ from databases import Databases
 from servers import shared_postgres
 
 from holdfast import Holdfast
+from holdfast.kernel.telemetry import subscribe
 from tools.postgres import system_binaries, wheel_binaries
 
 # A test that waits for the disk proves no more: what is killed here is processes, not the machine.
@@ -93,3 +94,12 @@ def url(request, tmp_path):
 async def hf(url):
     async with Holdfast(url) as opened:
         yield opened
+
+
+@pytest.fixture
+def notes():
+    """The names of all notes, in their order, with their fields."""
+    heard: list[tuple[str, dict]] = []
+    stop = subscribe(lambda name, fields: heard.append((name, dict(fields))))
+    yield heard
+    stop()

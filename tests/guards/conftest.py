@@ -5,7 +5,6 @@ from __future__ import annotations
 import pytest
 from virtual import StillWorld
 
-from holdfast.kernel.telemetry import subscribe
 from holdfast.kernel.world import inhabit
 
 
@@ -13,12 +12,3 @@ from holdfast.kernel.world import inhabit
 def clock():
     with inhabit(StillWorld()) as world:
         yield world
-
-
-@pytest.fixture
-def notes():
-    """The names of all notes, in their order, with their fields."""
-    heard: list[tuple[str, dict]] = []
-    stop = subscribe(lambda name, fields: heard.append((name, dict(fields))))
-    yield heard
-    stop()

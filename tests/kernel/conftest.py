@@ -6,7 +6,6 @@ import asyncio
 
 import pytest
 
-from holdfast.kernel.telemetry import subscribe
 from holdfast.kernel.world import inhabit
 
 
@@ -44,11 +43,3 @@ class PaperWorld:
 def paper():
     with inhabit(PaperWorld()) as world:
         yield world
-
-
-@pytest.fixture
-def notes():
-    heard: list[tuple[str, dict]] = []
-    stop = subscribe(lambda name, fields: heard.append((name, dict(fields))))
-    yield heard
-    stop()

@@ -13,9 +13,12 @@ from holdfast.kernel.errors import UsageError
 from holdfast.kernel.loops import new_flag
 from holdfast.kernel.show import show
 from holdfast.kernel.threads import exposed, sheltered
-from holdfast.kernel.waits import Limited, in_time
+from holdfast.kernel.waits import Limited, at_once, in_time
 
 T = TypeVar("T")
+_ASYNC = (
+    "Something here is async, such as the fallback, and no thread can wait for it. Give it a plain function."
+)
 
 
 class Turn(Protocol):
@@ -128,19 +131,7 @@ def finished(work: Coroutine[Any, Any, T]) -> T:
 
     A thread that is asked to stop hears of it only where it waits or calls a stranger, so no permit is lost.
     """
-    return sheltered(partial(_finished, work))
-
-
-def _finished(work: Coroutine[Any, Any, T]) -> T:
-    try:
-        work.send(None)
-    except StopIteration as over:
-        result: T = over.value
-        return result
-    work.close()
-    raise UsageError(
-        "Something here is async, such as the fallback, and no thread can wait for it. Give it a plain function."
-    )
+    return sheltered(partial(at_once, work, _ASYNC))
 
 
 def refuse_on_loop(name: str, instead: str) -> None:

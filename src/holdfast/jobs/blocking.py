@@ -14,9 +14,11 @@ from holdfast.kernel.errors import UsageError
 from holdfast.kernel.loans import Guard, Loan
 from holdfast.kernel.loops import LoopThread, call_from_thread, call_in_thread, new_lock
 from holdfast.kernel.threads import sheltered
+from holdfast.kernel.waits import at_once
 from holdfast.store.ports import Store, Tx
 
 T = TypeVar("T")
+_ASYNC_TX = "From sync code, tx is a sync connection or session (psycopg, SQLAlchemy). In an async function, use `await`."
 
 
 class Portal:
@@ -58,16 +60,7 @@ class Portal:
         """With a caller's sync connection, which belongs to this thread: nothing in it may wait for a loop."""
         _refuse_loop()
         self.run(self._prepare)
-        coroutine = work()
-        try:
-            coroutine.send(None)
-        except StopIteration as end:
-            found: T = end.value
-            return found
-        coroutine.close()
-        raise UsageError(
-            "From sync code, tx is a sync connection or session (psycopg, SQLAlchemy). In an async function, use `await`."
-        )
+        return at_once(work(), _ASYNC_TX)
 
     async def _prepare(self) -> None:
         """What the store asks once, before it takes a caller's connection."""

@@ -7,7 +7,7 @@ from contextvars import Context, copy_context
 from typing import Any, Generic, TypeVar
 
 from holdfast.kernel.clock import timeout
-from holdfast.kernel.errors import TimedOut
+from holdfast.kernel.errors import TimedOut, UsageError
 
 T = TypeVar("T")
 
@@ -83,6 +83,17 @@ async def in_time(rest: Awaitable[T], seconds: float) -> T:
         if not limit.expired():
             raise
         raise TimedOut(f"No answer within {seconds:.6g} s: nobody knows whether it was done.") from None
+
+
+def at_once(work: Coroutine[Any, Any, T], refusal: str) -> T:
+    """Its result, in a thread that cannot wait for a loop. Work that waits for something is refused in these words."""
+    try:
+        work.send(None)
+    except StopIteration as over:
+        value: T = over.value
+        return value
+    work.close()
+    raise UsageError(refusal)
 
 
 def is_clean(before: Context) -> bool:
