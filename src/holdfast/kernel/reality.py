@@ -12,6 +12,7 @@ import time
 from collections.abc import Callable, Coroutine
 from typing import Any
 
+from holdfast.kernel.forks import Turn
 from holdfast.kernel.loops import LoopThread, call_in_thread
 from holdfast.kernel.telemetry import note
 from holdfast.kernel.world import Body, Flag, Pause, Take
@@ -69,9 +70,11 @@ class _Beside:
 def _drive(body: Body) -> None:
     """Give the body what it waits for, until it returns."""
     answer: Any = None
+    turn = Turn()
     while True:
         try:
-            wait = body.send(answer)
+            with turn.lock:
+                wait = body.send(answer)
         except StopIteration:
             return
         except BaseException as error:

@@ -13,8 +13,10 @@ from holdfast.kernel.ids import new_id
 from holdfast.kernel.spawn import Reply
 from holdfast.store.records import NewJob
 from holdfast.store.sqlite.connection import Db
+from holdfast.store.sqlite.reader import Reader
 from holdfast.store.sqlite.served import Stop, Work
 from holdfast.store.sqlite.store import SqliteStore
+from holdfast.store.sqlite.writer import Writer
 
 SOON = 5.0  # seconds: only a mistake takes so long
 
@@ -45,7 +47,7 @@ async def number_of_jobs(store):
 
 
 def no_thread_is_left():
-    ours = [each for each in threading.enumerate() if each.name.startswith("holdfast-")]
+    ours = [each for each in threading.enumerate() if each.name in (Writer.name, Reader.name)]
     for each in ours:
         each.join(SOON)  # one that has answered may still be on its last line
     return not [each for each in ours if each.is_alive()]

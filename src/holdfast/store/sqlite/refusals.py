@@ -102,6 +102,37 @@ def descriptor_closed(path: str | os.PathLike[str]) -> None:
         _ours[file] &= _descriptors(file)
 
 
+# A fork in the middle of a transaction.
+
+_in_transaction: dict[
+    tuple[int, int], int
+] = {}  # by file: the process one of whose callers holds the write lock
+
+
+@contextmanager
+def held_by_caller(path: str | os.PathLike[str]) -> Iterator[None]:
+    """Around a transaction whose statements come one by one: a fork cannot wait for its end."""
+    if (file := _file(path)) is None:
+        yield
+        return
+    _in_transaction[file] = os.getpid()
+    try:
+        yield
+    finally:
+        _in_transaction.pop(file, None)
+
+
+def check_fork(path: str | os.PathLike[str]) -> None:
+    """Raise UnsupportedStore in a child that was forked while a caller of its parent held the write lock."""
+    file = _file(path)
+    if file is not None and _in_transaction.get(file, os.getpid()) != os.getpid():
+        raise UnsupportedStore(
+            f"This process was forked while a transaction was open on {os.fspath(path)!r}, and SQLite will believe here "
+            "that it is, for as long as the process lives. Fork outside of transactions, or start the process anew "
+            "(multiprocessing: `spawn`)."
+        )
+
+
 def _file(path: str | os.PathLike[str]) -> tuple[int, int] | None:
     # stat, never open: closing any descriptor of a file drops all locks that the process has on it.
     try:

@@ -87,6 +87,7 @@ class SqliteStore:
     def _refuse(self) -> None:
         refusals.check_library(apsw.sqlitelibversion())
         refusals.check_file_system(self.path)
+        refusals.check_fork(self.path)
         if (found := refusals.foreign_descriptor(self.path)) is not None:
             raise UnsupportedStore(found)
 

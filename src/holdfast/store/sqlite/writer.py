@@ -16,6 +16,7 @@ from holdfast.kernel.randomness import jittered
 from holdfast.kernel.spawn import Reply, deliver, mailbox
 from holdfast.kernel.world import Pause, Take
 from holdfast.store.sqlite.connection import Db, explain
+from holdfast.store.sqlite.refusals import held_by_caller
 from holdfast.store.sqlite.served import LOCK_WAIT, Served, Stop, Work, answer_all, explained
 
 T = TypeVar("T")
@@ -199,8 +200,9 @@ class Writer(Served):
             session.ended = str(error)
             deliver([(session.begun, explained(error))])
             return
-        deliver([(session.begun, None)])
-        yield from self._serve(session)
+        with held_by_caller(self._db.path):
+            deliver([(session.begun, None)])
+            yield from self._serve(session)
         # Whoever asks from now on is told, and so is whoever asked just now.
         for item in (yield Take(session.box, 0)):
             deliver([(item.reply, TransactionEnded(session.ended))])
