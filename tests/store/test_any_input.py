@@ -11,9 +11,11 @@ from holdfast.kernel.errors import HoldfastError, UsageError
 from holdfast.kernel.ids import new_id
 from holdfast.kernel.outcomes import Done, Retry
 from holdfast.store import ports
+from holdfast.store.breakers import BreakerReport, BreakerState, Probe
 from holdfast.store.edge import RULES
 from holdfast.store.idempotency import KeyClaim, KeyScope
 from holdfast.store.postgres.store import PostgresStore
+from holdfast.store.quota import Grant, Return, Want
 from holdfast.store.records import AuditEntry, Claim, Finish, Lease, NewJob
 from holdfast.store.sqlite.store import SqliteStore
 from holdfast.store.states import Held
@@ -27,6 +29,8 @@ ID = new_id()
 CLAIM = Claim(ID, 1, 0.0, "t", "q", "{}", 1, 0, False, 0.0, 0)
 SCOPE = KeyScope("a", "b", "c")
 KEY, LEASE = KeyClaim(SCOPE, "k", 1, 0.0), Lease("n", "w", 1, 0.0)
+GRANT = Grant("g", "k", 1.0, 0.0, 1.0, 0.0, 0, 5.0, 0.0)
+PROBE = Probe("g", "n", 1, 5.0)
 FINISHES = [Finish(CLAIM, Done())]
 CLAIMING = {"lease": 30, "worker": "w"}
 VERBS = {
@@ -86,6 +90,20 @@ VERBS = {
     "keys.finish": ([KEY, "{}"], {"keep": 5}),
     "keys.abandon": ([KEY], {}),
     "keys.prune": ([], {"limit": 5}),
+    "guards.take": ([[Want("g", "k", 1, 2, 1, 2)]], {}),
+    "guards.give_back": ([[Return(GRANT, 1)]], {}),
+    "guards.slow": (["g", "k"], {"rate": 1, "pause": 5, "version": 0}),
+    "guards.sped": (["g", "k"], {"rate": 1, "version": 0}),
+    "guards.report": (["n", [BreakerReport("g", BreakerState.OPEN)]], {"ttl": 5}),
+    "guards.open_fleet": (["g"], {"generation": 0, "open_for": 5}),
+    "guards.close_fleet": (["g"], {"generation": 0}),
+    "guards.probe": (["g", "n"], {"permits": 1, "lease": 5}),
+    "guards.probed": ([PROBE], {}),
+    "guards.hold": (["g", BreakerState.OPEN], {"actor": "a"}),
+    "guards.let_go": (["g"], {"actor": "a"}),
+    "guards.reset": (["g"], {"actor": "a"}),
+    "guards.find": ([], {"limit": 5}),
+    "guards.prune": ([], {"limit": 5}),
     "audit.write": ([AuditEntry(actor="a", action="b", subject="c")], {}),
     "audit.find": ([], {"subject": "c", "limit": 5}),
     "diagnosis.examine": ([], {"processes": 2}),
@@ -108,7 +126,12 @@ WRONG_KEYS = [
     *(replace(KEY, key=value) for value in [None, *WRONG_NAMES]),
     *(replace(KEY, token=value) for value in WRONG_NUMBERS),
 ]
+WRONG_PROBES = [
+    *(replace(PROBE, guard=value) for value in [None, *WRONG_NAMES]),
+    *(replace(PROBE, token=value) for value in WRONG_NUMBERS),
+]
 WRONG_INSIDE = {
+    "guards.probed": [([probe], {}) for probe in WRONG_PROBES],
     "claims.renew": [([[claim]], {"lease": 30}) for claim in WRONG_CLAIMS],
     "claims.release": [([[claim]], {}) for claim in WRONG_CLAIMS],
     "claims.report": [([claim], {"progress": 0.5}) for claim in WRONG_CLAIMS],
@@ -172,6 +195,52 @@ def test_a_finish_checks_its_claim():
         for outcome in (Done(), Retry(error="x")):
             with pytest.raises(UsageError):
                 Finish(claim, outcome)
+
+
+WRONG_AMOUNTS = [None, "x", 0, -1, 2e9, 2**70, True, float("nan"), float("inf")]
+
+
+@pytest.mark.parametrize("field", ["least", "most", "rate", "burst"])
+def test_a_want_checks_itself(field):
+    for value in WRONG_AMOUNTS:
+        with pytest.raises(UsageError, match=field):
+            Want(**({"name": "g", "key": "k", "least": 1, "most": 2, "rate": 1, "burst": 2} | {field: value}))
+    for name in [None, *WRONG_NAMES]:
+        with pytest.raises(UsageError, match="guard"):
+            Want(name, "k", 1, 1, 1, 1)
+    for key in [None, 5, b"", *WRONG_NAMES[3:]]:
+        with pytest.raises(UsageError, match="key"):
+            Want("g", key, 1, 1, 1, 1)
+
+
+def test_a_return_checks_its_grant():
+    wrong = [
+        *(replace(GRANT, name=value) for value in [None, *WRONG_NAMES]),
+        *(replace(GRANT, key=value) for value in [None, 5, *WRONG_NAMES[3:]]),
+        *(replace(GRANT, units=value) for value in WRONG_AMOUNTS if value != 0),
+        *(replace(GRANT, rate=value) for value in WRONG_AMOUNTS),
+        *(replace(GRANT, at=value) for value in [None, -1, "x", 1e300, float("nan"), True]),
+        *(replace(GRANT, mark=value) for value in [None, -1.0, "x", 5, float("nan"), float("inf"), True]),
+    ]
+    for grant in [None, "x", 5, *wrong]:
+        with pytest.raises(UsageError):
+            Return(grant, 1)
+    for amount in WRONG_AMOUNTS:
+        with pytest.raises(UsageError):
+            Return(GRANT, amount)
+
+
+def test_a_report_of_a_breaker_checks_itself():
+    for state in [None, 5, "ajar", b"open", ["open"]]:
+        with pytest.raises(UsageError, match="state"):
+            BreakerReport("g", state)
+    for field in ("generation", "calls", "failures", "slow"):
+        for value in WRONG_NUMBERS:
+            with pytest.raises(UsageError, match=field):
+                BreakerReport("g", "open", **{field: value})
+    for value in [-1, 86_401, float("nan"), "x", None]:
+        with pytest.raises(UsageError, match="open_for"):
+            BreakerReport("g", "open", open_for=value)
 
 
 @pytest.mark.parametrize("claims", [[CLAIM], [CLAIM, CLAIM]])

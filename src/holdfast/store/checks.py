@@ -9,8 +9,11 @@ from holdfast.kernel.errors import LeaseLost, UsageError
 from holdfast.kernel.names import check_int, check_name, check_seconds, check_text
 from holdfast.kernel.outcomes import RESULT_LIMIT
 from holdfast.kernel.show import show, storable
+from holdfast.store.breakers import BreakerReport, check_hold, check_probe
 from holdfast.store.idempotency import KeyClaim, KeyScope
 from holdfast.store.once import pair_of
+from holdfast.store.quota import DAY, Return, Want, check_amount, check_version
+from holdfast.store.quota import check_key as check_quota_key
 from holdfast.store.records import NOTE_LIMIT, AuditEntry, Claim, Finish, Lease, NewJob, check_claim, check_id
 from holdfast.store.records import check_args as _check_args
 from holdfast.store.states import Held, State
@@ -26,9 +29,11 @@ __all__ = [
     "check_entry",
     "check_finishes",
     "check_flag",
+    "check_fleet_generation",
     "check_generation",
     "check_held",
     "check_held_lease",
+    "check_hold",
     "check_id",
     "check_id_if_given",
     "check_ids",
@@ -39,10 +44,17 @@ __all__ = [
     "check_lease",
     "check_limit",
     "check_note",
+    "check_open_for",
+    "check_permits",
+    "check_probe",
     "check_progress",
     "check_queues",
+    "check_quota_key",
+    "check_rate",
     "check_reason",
+    "check_reports",
     "check_result",
+    "check_returns",
     "check_scope",
     "check_sql",
     "check_state",
@@ -50,12 +62,15 @@ __all__ = [
     "check_tasks",
     "check_text",
     "check_token",
+    "check_version",
+    "check_want_list",
     "check_wants",
     "refuse_edit_of_many",
 ]
 
 T = TypeVar("T")
 SHORTEST = 0.001  # seconds that a lease must last
+MOST_AT_ONCE = 1000  # wants, returns or reports in one call
 BY_HAND = frozenset({Held.GUARD, Held.UNKNOWN_TASK})  # held by `hold`, until `unhold`
 
 
@@ -283,3 +298,49 @@ def all_held(finishes: Sequence[Finish], accepted: list[bool]) -> list[bool]:
                 "elsewhere. This transaction must roll back."
             )
     return accepted
+
+
+def check_want_list(wants: Any) -> tuple[Want, ...]:
+    copied = _bounded(_all(wants, Want, "Quota is asked for by a Want"), "wants")
+    _once_each([(want.name, want.key) for want in copied], "Quota", "ask for all of it in one want")
+    return copied
+
+
+def check_returns(returns: Any) -> tuple[Return, ...]:
+    return _bounded(_all(returns, Return, "Quota is given back by a Return"), "returns")
+
+
+def check_reports(reports: Any) -> tuple[BreakerReport, ...]:
+    copied = _bounded(_all(reports, BreakerReport, "A node tells of a breaker by a BreakerReport"), "reports")
+    _once_each([report.guard for report in copied], "The breaker", "a node has one of each name")
+    return copied
+
+
+def _bounded(items: tuple[T, ...], kind: str) -> tuple[T, ...]:
+    if len(items) > MOST_AT_ONCE:
+        raise UsageError(f"{len(items):,} {kind} are too many for one call: at most {MOST_AT_ONCE:,}.")
+    return items
+
+
+def _once_each(names: Sequence[object], what: str, todo: str) -> None:
+    seen = set[object]()
+    for name in names:
+        if name in seen:
+            raise UsageError(f"{what} of {show(name)} is in the list twice: {todo}.")
+        seen.add(name)
+
+
+def check_rate(rate: Any) -> float | None:
+    return None if rate is None else check_amount("rate", rate)
+
+
+def check_open_for(seconds: Any) -> float:
+    return check_seconds("open_for", seconds, SHORTEST, DAY)
+
+
+def check_permits(permits: Any) -> None:
+    check_int("permits", permits, 1, 10_000)
+
+
+def check_fleet_generation(generation: Any) -> None:
+    check_int("generation", generation, 0, 2**63 - 2)

@@ -15,7 +15,7 @@ Check = Callable[[Any], object]  # raises, or gives the value to go on with; Non
 
 _limit, _lease = c.check_limit, partial(c.check_lease, "lease")
 _name, _if_given = partial(partial, check_name), partial(partial, c.check_if_given)
-_worker = _name("worker")
+_worker, _guard = _name("worker"), _name("guard")
 
 RULES: dict[str, dict[str, dict[str, Check]]] = {
     "Jobs": {
@@ -121,6 +121,37 @@ RULES: dict[str, dict[str, dict[str, Check]]] = {
             "keep": partial(check_seconds, "keep"),
         },
         "abandon": {"claim": c.check_key_claim},
+        "prune": {"limit": _limit},
+    },
+    "Guards": {
+        "take": {"wants": c.check_want_list},
+        "give_back": {"returns": c.check_returns},
+        "slow": {
+            "name": _guard,
+            "key": c.check_quota_key,
+            "rate": c.check_rate,
+            "pause": partial(check_seconds, "pause"),
+            "version": c.check_version,
+        },
+        "sped": {
+            "name": _guard,
+            "key": c.check_quota_key,
+            "rate": c.check_rate,
+            "version": c.check_version,
+        },
+        "report": {"node": _name("node"), "reports": c.check_reports, "ttl": partial(c.check_lease, "ttl")},
+        "open_fleet": {
+            "name": _guard,
+            "generation": c.check_fleet_generation,
+            "open_for": c.check_open_for,
+        },
+        "close_fleet": {"name": _guard, "generation": c.check_fleet_generation},
+        "probe": {"name": _guard, "node": _name("node"), "permits": c.check_permits, "lease": _lease},
+        "probed": {"probe": c.check_probe},
+        "hold": {"name": _guard, "state": c.check_hold, "actor": _name("actor")},
+        "let_go": {"name": _guard, "actor": _name("actor")},
+        "reset": {"name": _guard, "actor": _name("actor")},
+        "find": {"limit": _limit},
         "prune": {"limit": _limit},
     },
     "Audit": {

@@ -6,8 +6,10 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
 from typing import Any, Protocol
 
+from holdfast.store.breakers import BreakerReport, BreakerState, FleetBreaker, GuardRecord, Probe
 from holdfast.store.findings import Finding
 from holdfast.store.idempotency import KeyBusy, KeyClaim, KeyDone, KeyMismatch, KeyScope
+from holdfast.store.quota import Grant, Pace, Return, Want
 from holdfast.store.records import (
     AuditEntry,
     Claim,
@@ -242,6 +244,68 @@ class Keys(Protocol):
     async def prune(self, *, limit: int = 1000) -> int: ...
 
 
+class Guards(Protocol):
+    """What a fleet's breakers and limiters share. They decide by themselves, and look here about once a second."""
+
+    async def take(self, wants: Sequence[Want]) -> list[Grant]:
+        """Lease quota, each key once: between `least` and `most` units, or none. The answers are in the wants' order.
+
+        In any time T, at most rate * T + burst units of a key are granted, to whomever, while rates and bursts change (then
+        by the largest of that time), and when the database's clock is set back: no more is granted for that, and a bucket
+        goes on from there. A clock that jumps ahead by S counts as time: up to rate * S units more, but no more than one
+        burst. So does a restart of nothing: all of it is in the store.
+        """
+
+    async def give_back(self, returns: Sequence[Return]) -> None:
+        """Put back what was not used, each unit once. What a bucket has drained since then has made room for it already."""
+
+    async def slow(
+        self, name: str, key: str, *, rate: float | None, pause: float = 0.0, version: int = 0
+    ) -> Pace:
+        """The other side asked for less: at most this rate from now on, and nothing for `pause` seconds, a day at most.
+
+        `version` is that of the grant under which it asked. When the rate was lowered since, it stays as it is: many nodes
+        that are told the same slow down once. Of several pauses the last to end counts. None leaves the rate.
+        """
+
+    async def sped(self, name: str, key: str, *, rate: float | None, version: int) -> Pace:
+        """Raise the rate that was lowered; None: to what is wanted. Nothing happens when `version` is not the newest."""
+
+    async def report(self, node: str, reports: Sequence[BreakerReport], *, ttl: float) -> list[FleetBreaker]:
+        """Say how this node's breakers are, for `ttl` seconds, and hear of the same guards what holds for the fleet."""
+
+    async def open_fleet(self, name: str, *, generation: int, open_for: float) -> bool:
+        """Open it for everyone. False: the fleet's generation is another by now, and nothing was done."""
+
+    async def close_fleet(self, name: str, *, generation: int) -> bool:
+        """Close it for everyone before its time, in the same way."""
+
+    async def probe(self, name: str, node: str, *, permits: int, lease: float) -> Probe | None:
+        """A permit for one call while half open. None: `permits` of them are out already, and none has ended."""
+
+    async def probed(self, probe: Probe) -> bool:
+        """Give the permit back. False: it had ended."""
+
+    async def hold(self, name: str, state: BreakerState, *, actor: str) -> None:
+        """A person keeps the breaker open or closed, until `let_go`; leaves an audit row."""
+
+    async def let_go(self, name: str, *, actor: str) -> bool: ...
+    async def reset(self, name: str, *, actor: str) -> bool:
+        """Begin anew: closed, no permits out, no rate lowered, no pause; leaves an audit row. False: nobody knows it.
+
+        What a person holds stays held. Of slowed or paused keys at most 10,000 are freed at a time.
+        """
+
+    async def find(self, *, limit: int = 100) -> list[GuardRecord]:
+        """By name."""
+
+    async def prune(self, *, limit: int = 1000) -> int:
+        """Forget what nodes said that are not heard of any more, and full buckets that nobody asked for in an hour.
+
+        One whose rate was lowered is kept for a week.
+        """
+
+
 class Audit(Protocol):
     async def write(self, entry: AuditEntry, *, tx: object | None = None) -> None: ...
     async def find(self, *, subject: str | None = None, limit: int = 100) -> list[AuditEntry]:
@@ -278,6 +342,8 @@ class Store(Protocol):
     def schedules(self) -> Schedules: ...
     @property
     def keys(self) -> Keys: ...
+    @property
+    def guards(self) -> Guards: ...
     @property
     def audit(self) -> Audit: ...
     @property

@@ -1,4 +1,4 @@
-"""What a person decides about a dead job, an unknown effect or a schedule: the same words on every store."""
+"""What a person decides about a dead job, an unknown effect, a schedule or a guard: the same words on every store."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from collections.abc import Sequence
 import msgspec
 
 from holdfast.kernel.masking import hide, masked, secret_values
+from holdfast.store.breakers import BreakerState, Hold
 from holdfast.store.records import AuditEntry, Tick
 from holdfast.store.steps import Resolved
 
@@ -38,6 +39,35 @@ def reset(tick: Tick, *, actor: str) -> AuditEntry:
     before = {"nominal": tick.nominal, "job_id": tick.job_id, "at": tick.at}
     return AuditEntry(
         actor=actor, action="schedule.reset", subject=f"schedule:{tick.schedule}", before=_json(before)
+    )
+
+
+def guard_held(name: str, before: Hold | None, state: BreakerState, *, actor: str) -> AuditEntry:
+    return _guard(name, "guard.held", actor, _hold(before), {"held": state})
+
+
+def guard_let_go(name: str, before: Hold, *, actor: str) -> AuditEntry:
+    return _guard(name, "guard.let_go", actor, _hold(before), None)
+
+
+def guard_reset(name: str, opened_until: float | None, keys: int, *, actor: str) -> AuditEntry:
+    """`keys`: of how many a slower rate or a pause was lifted."""
+    return _guard(name, "guard.reset", actor, {"opened_until": opened_until, "keys": keys}, None)
+
+
+def _hold(hold: Hold | None) -> dict[str, object] | None:
+    return None if hold is None else {"held": hold.state, "by": hold.by, "at": hold.at}
+
+
+def _guard(
+    name: str, action: str, actor: str, before: dict[str, object] | None, after: dict[str, object] | None
+) -> AuditEntry:
+    return AuditEntry(
+        actor=actor,
+        action=action,
+        subject=f"guard:{name}",
+        before=None if before is None else _json(before),
+        after=None if after is None else _json(after),
     )
 
 

@@ -319,6 +319,7 @@ async def test_without_tables_every_verb_says_migrate(empty_postgres_url):
         "0003_progress",
         "0004_fairness",
         "0005_steps",
+        "0006_guards",
     ]
     await store.close()
 

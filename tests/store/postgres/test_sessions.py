@@ -157,6 +157,7 @@ async def test_migrate_takes_as_long_as_it_takes(empty_postgres_url):
         "0003_progress",
         "0004_fairness",
         "0005_steps",
+        "0006_guards",
     ]
     await slow.close()
 

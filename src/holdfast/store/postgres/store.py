@@ -20,6 +20,7 @@ from holdfast.store.postgres.dead import Dead
 from holdfast.store.postgres.diagnosis import OLDEST_SERVER, Diagnosis
 from holdfast.store.postgres.endings import Endings
 from holdfast.store.postgres.failures import FAILURES, translate
+from holdfast.store.postgres.guards import Guards
 from holdfast.store.postgres.history import History
 from holdfast.store.postgres.holds import Holds
 from holdfast.store.postgres.jobs import Jobs
@@ -56,6 +57,7 @@ class PostgresStore:
         self.leases = Leases(self)
         self.schedules = Schedules(self)
         self.keys = Keys(self)
+        self.guards = Guards(self)
         self.audit = Audit(self)
         self.diagnosis = Diagnosis(self.database.target)
 

@@ -17,6 +17,7 @@ from holdfast.store.sqlite.claims import Claims
 from holdfast.store.sqlite.connection import Db
 from holdfast.store.sqlite.dead import Dead
 from holdfast.store.sqlite.diagnosis import Diagnosis
+from holdfast.store.sqlite.guards import Guards
 from holdfast.store.sqlite.history import History
 from holdfast.store.sqlite.holds import Holds
 from holdfast.store.sqlite.jobs import Jobs
@@ -55,6 +56,7 @@ class SqliteStore:
         self.leases = Leases(self)
         self.schedules = Schedules(self)
         self.keys = Keys(self)
+        self.guards = Guards(self)
         self.audit = Audit(self)
         self.diagnosis = Diagnosis(self.path)
 

@@ -16,7 +16,7 @@ import sys
 # pytest shows the values in a failed `assert` only of modules that it knew of before they were imported.
 if (_pytest := sys.modules.get("pytest")) is not None:
     _subjects = "jobs enqueue cancels claims finishes fencing reports rescues suspects races holds ordering concurrency tenants"
-    _others = "dead steps doubts diagnosis queues history leases schedules keys audit transactions wakeups names lost_answers schema kit jobs_machine coordination_machine"
+    _others = "dead steps doubts diagnosis queues history leases schedules keys quota guards audit transactions wakeups names lost_answers schema kit jobs_machine coordination_machine"
     _pytest.register_assert_rewrite(*(f"{__name__}.{name}" for name in f"{_subjects} {_others}".split()))
 
 from holdfast.testing.conformance.audit import AuditConformance
@@ -24,6 +24,7 @@ from holdfast.testing.conformance.claims import ClaimsConformance
 from holdfast.testing.conformance.dead import DeadConformance
 from holdfast.testing.conformance.diagnosis import DiagnosisConformance
 from holdfast.testing.conformance.doubts import DoubtsConformance
+from holdfast.testing.conformance.guards import GuardsConformance
 from holdfast.testing.conformance.harness import Conformance, SqliteHarness, StoreHarness
 from holdfast.testing.conformance.history import HistoryConformance
 from holdfast.testing.conformance.holds import HoldsConformance
@@ -46,6 +47,7 @@ __all__ = [
     "DeadConformance",
     "DiagnosisConformance",
     "DoubtsConformance",
+    "GuardsConformance",
     "HistoryConformance",
     "HoldsConformance",
     "JobsConformance",
@@ -81,6 +83,7 @@ class StoreConformance(
     LeasesConformance,
     SchedulesConformance,
     KeysConformance,
+    GuardsConformance,
     AuditConformance,
     DiagnosisConformance,
     NamesConformance,

@@ -1,0 +1,157 @@
+"""Buckets of quota: take, give back, and what the other side has left us. The arithmetic is that of `store.quota`."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from holdfast.store import quota
+from holdfast.store.quota import DAY, IDLE, SLOWED_KEPT, Bucket, Grant, Pace, Return, Want
+from holdfast.store.statements import Procedure, Statement
+
+# A bucket `b` as it is now, read after its row was locked: n.now, and level, drained and paused_until of s.
+_SETTLED = f"""(SELECT holdfast.now() AS now) AS n
+    CROSS JOIN LATERAL (SELECT greatest(date_part('epoch', n.now - b.at), 0) * b.rate AS drained,
+        b.paused_until - greatest(b.at - n.now, interval '0') AS paused_until) AS p
+    CROSS JOIN LATERAL (SELECT greatest(b.level - p.drained, 0) AS level, b.drained + p.drained AS drained,
+        CASE WHEN p.paused_until > n.now THEN least(p.paused_until, n.now + make_interval(secs => {DAY})) END
+            AS paused_until) AS s"""
+_BUCKET = """date_part('epoch', b.at), b.rate, b.level, b.drained, b.slowed, b.version, b.lowered,
+    date_part('epoch', b.paused_until)"""
+
+
+def _forget(now: str, level: str, rate: str, slowed: str, paused_until: str) -> str:
+    return f"""ceil(greatest(date_part('epoch', {now}) + CASE WHEN {slowed} IS NULL THEN {IDLE} ELSE {SLOWED_KEPT} END,
+        date_part('epoch', {now}) + {level} / {rate}, date_part('epoch', {paused_until})) / 60)::bigint"""
+
+
+def take(wants: Sequence[Want]) -> Procedure[list[Grant]]:
+    """In one order for everyone, so that no two wait for each other."""
+    ordered = sorted(wants, key=lambda want: (want.name, want.key))
+    columns = [list(column) for column in zip(*map(_asked, ordered), strict=True)]
+    rows = yield Statement(_TAKE, tuple(columns))
+    grants = {(row[0], row[1]): (row[2], _to_bucket(row[3:])) for row in rows}
+    return [_granted(want, *grants[want.name, want.key]) for want in wants]
+
+
+def _asked(want: Want) -> tuple[str, str, float, float, float, float]:
+    return want.name, want.key, want.least, min(want.most, want.burst), want.rate, want.burst
+
+
+def _granted(want: Want, units: float, left: Bucket) -> Grant:
+    return quota.grant_of(want, left, units)
+
+
+# A new bucket is full. The rest of the row tells what was asked, since that is all that an update is told of it.
+_TAKE = f"""
+INSERT INTO holdfast.bucket AS b (name, key, level, at, rate, burst, fewest, granted, forget)
+SELECT w.name, w.key, w.most, n.now, w.rate, w.burst, w.fewest, w.most,
+    {_forget("n.now", "w.most", "w.rate", "NULL", "NULL::timestamptz")}
+FROM unnest($1::text[], $2::text[], $3::float8[], $4::float8[], $5::float8[], $6::float8[])
+    WITH ORDINALITY AS w (name, key, fewest, most, rate, burst, place)
+    CROSS JOIN (SELECT holdfast.now() AS now) AS n
+ORDER BY w.place
+ON CONFLICT (name, key) DO UPDATE SET
+    (level, at, rate, drained, burst, fewest, granted, paused_until, forget) = (
+        SELECT s.level + g.granted, n.now, g.rate, s.drained, excluded.burst, excluded.fewest, g.granted, s.paused_until,
+            {_forget("n.now", "(s.level + g.granted)", "g.rate", "b.slowed", "s.paused_until")}
+        FROM {_SETTLED}
+        CROSS JOIN LATERAL (SELECT least(excluded.rate, b.slowed) AS rate,
+            CASE WHEN s.paused_until IS NULL AND excluded.burst - s.level >= excluded.fewest
+                THEN least(excluded.granted, excluded.burst - s.level) ELSE 0 END AS granted) AS g)
+RETURNING b.name, b.key, b.granted, {_BUCKET}"""
+
+
+def give_back(returns: Sequence[Return]) -> Procedure[None]:
+    rows = [
+        (item.grant.name, item.grant.key, item.units, item.grant.rate, item.grant.at, item.grant.mark)
+        for item in quota.merged(returns)
+    ]
+    yield Statement(_GIVE_BACK, tuple(list(column) for column in zip(*rows, strict=True)))
+
+
+# What is written is an update: a row is made only when its bucket is forgotten in the same moment, and is full then.
+_GIVE_BACK = f"""
+INSERT INTO holdfast.bucket AS b (name, key, level, granted, rate, at, drained, forget)
+SELECT r.name, r.key, 0, r.units, r.rate, to_timestamp(r.at), r.mark,
+    {_forget("to_timestamp(r.at)", "0", "1", "NULL", "NULL::timestamptz")}
+FROM unnest($1::text[], $2::text[], $3::float8[], $4::float8[], $5::float8[], $6::float8[])
+    WITH ORDINALITY AS r (name, key, units, rate, at, mark, place)
+WHERE EXISTS (SELECT 1 FROM holdfast.bucket AS known WHERE known.name = r.name AND known.key = r.key)
+ORDER BY r.place
+ON CONFLICT (name, key) DO UPDATE SET (level, at, drained, paused_until, forget) = (
+    SELECT greatest(s.level - g.worth, 0), n.now, s.drained, s.paused_until,
+        {_forget("n.now", "greatest(s.level - g.worth, 0)", "b.rate", "b.slowed", "s.paused_until")}
+    FROM {_SETTLED}
+    CROSS JOIN LATERAL (SELECT
+        CASE WHEN excluded.at <= n.now AND n.now < excluded.at + make_interval(secs => {IDLE})
+            THEN greatest(excluded.granted - greatest(s.drained - excluded.drained, 0), 0) ELSE 0 END AS worth) AS g)"""
+
+
+def slow(name: str, key: str, *, rate: float | None, pause: float, version: int) -> Procedure[Pace]:
+    pause = min(float(pause), DAY)
+    rows = yield Statement(_SLOW, (name, key, rate, pause, version))
+    return quota.pace_of(name, key, _to_bucket(rows[0]))
+
+
+_SLOW = f"""
+INSERT INTO holdfast.bucket AS b (name, key, level, at, rate, slowed, version, lowered, paused_until, forget)
+SELECT $1::text, $2::text, 0, n.now, coalesce($3::float8, 1), $3::float8, v.version, v.version, n.until,
+    {_forget("n.now", "0", "1", "$3::float8", "n.until")}
+FROM (SELECT now, CASE WHEN $4::float8 > 0 THEN now + make_interval(secs => $4::float8) END AS until
+        FROM (SELECT holdfast.now() AS now) AS m) AS n
+    CROSS JOIN (SELECT CASE WHEN $3::float8 IS NULL THEN 0 ELSE nextval('holdfast.token') END AS version) AS v
+ON CONFLICT (name, key) DO UPDATE SET
+    (level, at, rate, drained, slowed, version, lowered, paused_until, forget) = (
+        SELECT s.level, n.now, g.rate, s.drained, g.slowed, CASE WHEN g.takes THEN g.version ELSE b.version END,
+            CASE WHEN g.takes THEN g.version ELSE b.lowered END, g.paused_until,
+            {_forget("n.now", "s.level", "g.rate", "g.slowed", "g.paused_until")}
+        FROM {_SETTLED}
+        CROSS JOIN LATERAL (SELECT $3::float8 IS NOT NULL AND $5::bigint >= b.lowered
+            AND (b.slowed IS NULL OR $3::float8 < b.slowed) AS takes) AS t
+        CROSS JOIN LATERAL (SELECT t.takes, nextval('holdfast.token') AS version,
+            CASE WHEN t.takes THEN $3::float8 ELSE b.slowed END AS slowed,
+            CASE WHEN t.takes THEN least(b.rate, $3::float8) ELSE b.rate END AS rate,
+            CASE WHEN $4::float8 > 0 THEN greatest(s.paused_until, n.now + make_interval(secs => $4::float8))
+                ELSE s.paused_until END AS paused_until) AS g)
+RETURNING {_BUCKET}"""
+
+
+def sped(name: str, key: str, *, rate: float | None, version: int) -> Procedure[Pace]:
+    rows = yield Statement(_SPED, (name, key, rate, version))
+    return quota.pace_of(name, key, _to_bucket(rows[0]) if rows else None)
+
+
+_SPED = f"""
+UPDATE holdfast.bucket AS b SET (level, at, drained, slowed, version, paused_until, forget) = (
+    SELECT s.level, n.now, s.drained, g.slowed, CASE WHEN t.takes THEN nextval('holdfast.token') ELSE b.version END,
+        s.paused_until, {_forget("n.now", "s.level", "b.rate", "g.slowed", "s.paused_until")}
+    FROM {_SETTLED}
+    CROSS JOIN LATERAL (SELECT b.slowed IS NOT NULL AND b.version = $4::bigint
+        AND ($3::float8 IS NULL OR $3::float8 > b.slowed) AS takes) AS t
+    CROSS JOIN LATERAL (SELECT CASE WHEN t.takes THEN $3::float8 ELSE b.slowed END AS slowed) AS g)
+WHERE b.name = $1::text AND b.key = $2::text RETURNING {_BUCKET}"""
+
+
+def free(name: str, *, limit: int) -> Procedure[int]:
+    """Lift slower rates and pauses; returns of how many keys."""
+    return len((yield Statement(_FREE, (name, limit))))
+
+
+# Rows are locked in the order in which others lock them. A new version: who saw the old state cannot bring it back.
+_FREE = f"""
+WITH slowed AS (
+    SELECT name, key FROM holdfast.bucket WHERE name = $1::text AND slowed IS NOT NULL
+    UNION SELECT name, key FROM holdfast.bucket WHERE name = $1::text AND paused_until IS NOT NULL LIMIT $2),
+locked AS MATERIALIZED (
+    SELECT b.name, b.key FROM slowed AS s JOIN holdfast.bucket AS b ON b.name = s.name AND b.key = s.key
+    ORDER BY b.name, b.key FOR UPDATE OF b),
+drawn AS MATERIALIZED (SELECT nextval('holdfast.token') AS version)
+UPDATE holdfast.bucket AS b SET slowed = NULL, paused_until = NULL, version = d.version, lowered = d.version,
+    forget = {_forget("b.at", "b.level", "b.rate", "NULL", "NULL::timestamptz")}
+FROM locked AS l CROSS JOIN drawn AS d WHERE b.name = l.name AND b.key = l.key RETURNING b.key"""
+
+
+def _to_bucket(row: Sequence[Any]) -> Bucket:
+    names = ("at", "rate", "level", "drained", "slowed", "version", "lowered", "paused_until")
+    return Bucket(**dict(zip(names, row, strict=True)))
