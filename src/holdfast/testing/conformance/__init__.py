@@ -16,7 +16,7 @@ import sys
 # pytest shows the values in a failed `assert` only of modules that it knew of before they were imported.
 if (_pytest := sys.modules.get("pytest")) is not None:
     _subjects = "jobs enqueue cancels claims finishes fencing reports rescues suspects races holds ordering concurrency tenants"
-    _others = "dead steps doubts diagnosis queues history leases schedules keys quota guards audit transactions wakeups names lost_answers schema kit jobs_machine coordination_machine"
+    _others = "dead steps doubts diagnosis queues history leases schedules keys quota guards audit transactions wakeups names lost_answers schema kit jobs_machine coordination_machine guards_machine"
     _pytest.register_assert_rewrite(*(f"{__name__}.{name}" for name in f"{_subjects} {_others}".split()))
 
 from holdfast.testing.conformance.audit import AuditConformance

@@ -8,6 +8,7 @@ from hypothesis import HealthCheck, Phase, settings
 from hypothesis.stateful import run_state_machine_as_test
 
 from holdfast.testing.conformance.coordination_machine import CoordinationMachine
+from holdfast.testing.conformance.guards_machine import GuardsMachine
 from holdfast.testing.conformance.harness import StoreHarness
 from holdfast.testing.conformance.jobs_machine import JobsMachine
 from holdfast.testing.conformance.store_machine import StoreMachine
@@ -27,6 +28,9 @@ class MachineConformance:
         self, harness: StoreHarness
     ) -> None:
         self.compare(CoordinationMachine, harness, share=0.5)
+
+    def test_random_quota_and_breakers_are_answered_as_the_model_answers(self, harness: StoreHarness) -> None:
+        self.compare(GuardsMachine, harness, share=0.5)
 
     def compare(self, machine: type[StoreMachine], harness: StoreHarness, *, share: float = 1.0) -> None:
         deep = int(os.environ.get("HOLDFAST_TEST_DEEP", "0"))
