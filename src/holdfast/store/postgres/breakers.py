@@ -28,7 +28,7 @@ def _said(item: BreakerReport) -> tuple[str, str, int, float, int, int, int]:
     return item.guard, state, item.generation, item.open_for, item.calls, item.failures, item.slow
 
 
-# One round trip: what the others said is what was there before.
+# One round trip: what the others said is what was there before. ANY(ARRAY[…]) is looked up one by one, as in `rows.same_id`.
 _REPORT = f"""
 WITH said AS MATERIALIZED (
     SELECT * FROM unnest($3::text[], $4::text[], $5::bigint[], $6::float8[], $7::bigint[], $8::bigint[], $9::bigint[])
@@ -49,8 +49,8 @@ SELECT r.guard, g.generation, g.reset_generation,
     CASE WHEN {OPEN} THEN date_part('epoch', g.opened_until - n.now) END,
     g.held, g.held_by, date_part('epoch', g.held_at), {NODE}
 FROM said AS r CROSS JOIN (SELECT holdfast.now() AS now) AS n
-    LEFT JOIN holdfast.guard AS g ON g.name = r.guard
-    LEFT JOIN holdfast.breaker AS b ON b.guard = r.guard AND b.node <> $1::text AND {HEARD}
+    LEFT JOIN holdfast.guard AS g ON g.name = ANY(ARRAY[r.guard])
+    LEFT JOIN holdfast.breaker AS b ON b.guard = ANY(ARRAY[r.guard]) AND b.node <> $1::text AND {HEARD}
 ORDER BY r.place, b.node"""
 
 
@@ -113,8 +113,9 @@ UPDATE holdfast.probe AS p SET (at, until) = (
     SELECT least(p.at, n.now), p.until - greatest(p.at - n.now, interval '0') FROM (SELECT holdfast.now() AS now) AS n)
 WHERE p.guard = $1::text AND p.at > (SELECT holdfast.now())"""
 _PROBE = """
-INSERT INTO holdfast.probe (token, guard, node, at, until)
-SELECT nextval('holdfast.token'), $1::text, $2::text, n.now, n.now + make_interval(secs => $4::float8)
+INSERT INTO holdfast.probe (token, guard, node, at, until, forget)
+SELECT nextval('holdfast.token'), $1::text, $2::text, n.now, n.now + make_interval(secs => $4::float8),
+    ceil((date_part('epoch', n.now) + $4::float8) / 60)::bigint
 FROM (SELECT holdfast.now() AS now) AS n
 WHERE (SELECT count(*) FROM holdfast.probe AS p WHERE p.guard = $1::text AND p.until > n.now) < $3::bigint
 RETURNING token, date_part('epoch', until)"""

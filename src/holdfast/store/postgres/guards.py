@@ -77,7 +77,8 @@ UPDATE holdfast.guard SET generation = generation + 1, reset_generation = genera
 _SILENCE = """
 WITH silenced AS MATERIALIZED (
     SELECT guard, node FROM holdfast.breaker WHERE guard = $1::text ORDER BY node FOR UPDATE)
-DELETE FROM holdfast.breaker AS b USING silenced AS s WHERE b.guard = s.guard AND b.node = s.node"""
+DELETE FROM holdfast.breaker AS b USING silenced AS s
+WHERE b.guard = ANY(ARRAY[s.guard]) AND b.node = ANY(ARRAY[s.node])"""
 
 
 def find(limit: int) -> Procedure[list[GuardRecord]]:
@@ -115,7 +116,7 @@ SELECT w.name, coalesce(g.generation, 0), CASE WHEN {breakers.OPEN} THEN date_pa
     (SELECT count(*) FROM holdfast.probe AS p WHERE p.guard = w.name AND p.until > n.now),
     {_COUNT.format("")}, {_COUNT.format("AND b.slowed IS NOT NULL")},
     {_COUNT.format("AND b.paused_until IS NOT NULL AND b.paused_until > n.now")}
-{_OF_EACH} LEFT JOIN holdfast.guard AS g ON g.name = w.name ORDER BY w.place"""
+{_OF_EACH} LEFT JOIN holdfast.guard AS g ON g.name = ANY(ARRAY[w.name]) ORDER BY w.place"""
 _NODES = f"""
 SELECT w.name, f.* {_OF_EACH} CROSS JOIN LATERAL (
     SELECT {breakers.NODE} FROM holdfast.breaker AS b WHERE b.guard = w.name AND {breakers.HEARD}
@@ -158,7 +159,7 @@ def _to_record(
 
 def prune(limit: int) -> Procedure[int]:
     pruned = 0
-    for sql in (_PRUNE_BREAKERS, _PRUNE_BUCKETS, _PRUNE_PROBES):
+    for sql in _PRUNES:
         if pruned < limit:
             pruned += len((yield Statement(sql, (limit - pruned,))))
     return pruned
@@ -167,11 +168,9 @@ def prune(limit: int) -> Procedure[int]:
 # Whoever holds a row's lock is using it right now.
 _PRUNE = """
 DELETE FROM {table} WHERE ctid = ANY(ARRAY(
-    SELECT ctid FROM {table} WHERE {over} ORDER BY {by} LIMIT $1 FOR UPDATE SKIP LOCKED)) RETURNING 1"""
-_MINUTE = "forget <= (SELECT floor(date_part('epoch', holdfast.now()) / 60)::bigint)"
-_PRUNE_BREAKERS = _PRUNE.format(table="holdfast.breaker", over=_MINUTE, by="forget")
-_PRUNE_BUCKETS = _PRUNE.format(table="holdfast.bucket", over=_MINUTE, by="forget")
-_PRUNE_PROBES = _PRUNE.format(table="holdfast.probe", over="until <= (SELECT holdfast.now())", by="until")
+    SELECT ctid FROM {table} WHERE forget <= (SELECT floor(date_part('epoch', holdfast.now()) / 60)::bigint)
+    ORDER BY forget LIMIT $1 FOR UPDATE SKIP LOCKED)) RETURNING 1"""
+_PRUNES = [_PRUNE.format(table=f"holdfast.{name}") for name in ("breaker", "bucket", "probe")]
 
 
 @checked

@@ -25,6 +25,11 @@ def _forget(now: str, level: str, rate: str, slowed: str, paused_until: str) -> 
         date_part('epoch', {now}) + {level} / {rate}, date_part('epoch', {paused_until})) / 60)::bigint"""
 
 
+def _same(given: str) -> str:
+    """Looked up one by one, as in `rows.same_id`: written so, no other plan is possible."""
+    return f"b.name = ANY(ARRAY[{given}.name]) AND b.key = ANY(ARRAY[{given}.key])"
+
+
 def take(wants: Sequence[Want]) -> Procedure[list[Grant]]:
     """In one order for everyone, so that no two wait for each other."""
     ordered = sorted(wants, key=lambda want: (want.name, want.key))
@@ -70,14 +75,14 @@ def give_back(returns: Sequence[Return]) -> Procedure[None]:
     yield Statement(_GIVE_BACK, tuple(list(column) for column in zip(*rows, strict=True)))
 
 
-# What is written is an update: a row is made only when its bucket is forgotten in the same moment, and is full then.
+# Not EXISTS, which may become a walk through all buckets. What is written is an update: a row is made only when its bucket is forgotten in the same moment, and is full then.
 _GIVE_BACK = f"""
 INSERT INTO holdfast.bucket AS b (name, key, level, granted, rate, at, drained, forget)
 SELECT r.name, r.key, 0, r.units, r.rate, to_timestamp(r.at), r.mark,
     {_forget("to_timestamp(r.at)", "0", "1", "NULL", "NULL::timestamptz")}
 FROM unnest($1::text[], $2::text[], $3::float8[], $4::float8[], $5::float8[], $6::float8[])
     WITH ORDINALITY AS r (name, key, units, rate, at, mark, place)
-WHERE EXISTS (SELECT 1 FROM holdfast.bucket AS known WHERE known.name = r.name AND known.key = r.key)
+WHERE (SELECT true FROM holdfast.bucket AS known WHERE known.name = r.name AND known.key = r.key)
 ORDER BY r.place
 ON CONFLICT (name, key) DO UPDATE SET (level, at, drained, paused_until, forget) = (
     SELECT greatest(s.level - g.worth, 0), n.now, s.drained, s.paused_until,
@@ -140,16 +145,17 @@ def free(name: str, *, limit: int) -> Procedure[int]:
 
 # Rows are locked in the order in which others lock them. A new version: who saw the old state cannot bring it back.
 _FREE = f"""
-WITH slowed AS (
+WITH slowed AS MATERIALIZED (
     SELECT name, key FROM holdfast.bucket WHERE name = $1::text AND slowed IS NOT NULL
-    UNION SELECT name, key FROM holdfast.bucket WHERE name = $1::text AND paused_until IS NOT NULL LIMIT $2),
+    UNION SELECT name, key FROM holdfast.bucket WHERE name = $1::text AND paused_until IS NOT NULL
+    ORDER BY key LIMIT $2),
 locked AS MATERIALIZED (
-    SELECT b.name, b.key FROM slowed AS s JOIN holdfast.bucket AS b ON b.name = s.name AND b.key = s.key
-    ORDER BY b.name, b.key FOR UPDATE OF b),
+    SELECT f.name, f.key FROM slowed AS s CROSS JOIN LATERAL (
+        SELECT b.name, b.key FROM holdfast.bucket AS b WHERE {_same("s")} FOR UPDATE) AS f),
 drawn AS MATERIALIZED (SELECT nextval('holdfast.token') AS version)
 UPDATE holdfast.bucket AS b SET slowed = NULL, paused_until = NULL, version = d.version, lowered = d.version,
     forget = {_forget("b.at", "b.level", "b.rate", "NULL", "NULL::timestamptz")}
-FROM locked AS l CROSS JOIN drawn AS d WHERE b.name = l.name AND b.key = l.key RETURNING b.key"""
+FROM locked AS l CROSS JOIN drawn AS d WHERE {_same("l")} RETURNING b.key"""
 
 
 def _to_bucket(row: Sequence[Any]) -> Bucket:

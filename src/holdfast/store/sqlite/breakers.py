@@ -89,8 +89,8 @@ def probe(db: Db, name: str, node: str, *, permits: int, lease: float) -> Probe 
     if out >= permits:
         return None
     permit = Probe(name, node, db.draw("token"), db.now + lease)
-    sql = "INSERT INTO holdfast_probe (token, guard, node, at, until) VALUES (?, ?, ?, ?, ?)"
-    db.run(sql, permit.token, name, node, db.now, permit.until)
+    sql = "INSERT INTO holdfast_probe (token, guard, node, at, until, forget) VALUES (?, ?, ?, ?, ?, ?)"
+    db.run(sql, permit.token, name, node, db.now, permit.until, math.ceil(permit.until / 60))
     return permit
 
 

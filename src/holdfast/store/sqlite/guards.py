@@ -127,19 +127,19 @@ def _paces(db: Db, name: str, which: str, *params: object) -> tuple[Pace, ...]:
 
 
 def prune(db: Db, *, limit: int) -> int:
-    minute, pruned = int(db.now // 60), 0
-    for sql, now in ((_BREAKERS, minute), (_BUCKETS, minute), (_PROBES, db.now)):
+    pruned = 0
+    for sql in _PRUNES:
         if pruned < limit:
-            pruned += db.run(sql, now, limit - pruned)
+            pruned += db.run(sql, int(db.now // 60), limit - pruned)
     return pruned
 
 
-_BREAKERS = """DELETE FROM holdfast_breaker WHERE (guard, node) IN
-    (SELECT guard, node FROM holdfast_breaker WHERE forget <= ? ORDER BY forget LIMIT ?)"""
-_BUCKETS = """DELETE FROM holdfast_bucket WHERE (name, key) IN
-    (SELECT name, key FROM holdfast_bucket WHERE forget <= ? ORDER BY forget LIMIT ?)"""
-_PROBES = """DELETE FROM holdfast_probe WHERE token IN
-    (SELECT token FROM holdfast_probe WHERE until <= ? ORDER BY until LIMIT ?)"""
+_PRUNE = """DELETE FROM {table} WHERE ({key}) IN
+    (SELECT {key} FROM {table} WHERE forget <= ? ORDER BY forget LIMIT ?)"""
+_PRUNES = [
+    _PRUNE.format(table=f"holdfast_{name}", key=key)
+    for name, key in (("breaker", "guard, node"), ("bucket", "name, key"), ("probe", "token"))
+]
 
 
 @checked

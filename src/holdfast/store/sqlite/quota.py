@@ -48,7 +48,8 @@ def sped(db: Db, name: str, key: str, *, rate: float | None, version: int) -> Pa
 def free(db: Db, name: str, *, limit: int) -> int:
     """Lift slower rates and pauses; returns of how many keys. A new version: who saw the old state cannot bring it back."""
     sql = """SELECT key FROM holdfast_bucket WHERE name = ? AND slowed IS NOT NULL
-        UNION SELECT key FROM holdfast_bucket WHERE name = ? AND paused_until IS NOT NULL LIMIT ?"""
+        UNION SELECT key FROM holdfast_bucket WHERE name = ? AND paused_until IS NOT NULL
+        ORDER BY key LIMIT ?"""
     keys = [key for (key,) in db.rows(sql, name, name, limit)]
     version = db.draw("token")
     for key in keys:

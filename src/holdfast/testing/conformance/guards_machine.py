@@ -175,7 +175,7 @@ class Fleet:
         minute = self.now // 60
         nodes = [name for name, (_, until) in self.nodes.items() if ceil(until / 60) <= minute]
         buckets = [name for name, bucket in self.buckets.items() if bucket.forget <= minute]
-        probes = [number for number, (_, _, until) in self.probes.items() if until <= self.now]
+        probes = [number for number, (_, _, until) in self.probes.items() if ceil(until / 60) <= minute]
         for name in nodes:
             del self.nodes[name]
         for name in buckets:

@@ -58,11 +58,12 @@ CREATE INDEX breaker_for_prune ON holdfast.breaker (forget);
 
 -- Permits for calls while a fleet's breaker is half open.
 CREATE TABLE holdfast.probe (
-    token bigint           NOT NULL PRIMARY KEY,
-    guard text COLLATE "C" NOT NULL,
-    node  text             NOT NULL,
-    at    timestamptz      NOT NULL,
-    until timestamptz      NOT NULL
+    token  bigint           NOT NULL PRIMARY KEY,
+    guard  text COLLATE "C" NOT NULL,
+    node   text             NOT NULL,
+    at     timestamptz      NOT NULL,
+    until  timestamptz      NOT NULL,
+    forget bigint           NOT NULL
 );
-CREATE INDEX probe_of_guard ON holdfast.probe (guard);
-CREATE INDEX probe_for_prune ON holdfast.probe (until);
+CREATE INDEX probe_of_guard ON holdfast.probe (guard, until);
+CREATE INDEX probe_for_prune ON holdfast.probe (forget);

@@ -52,11 +52,12 @@ CREATE INDEX holdfast_breaker_for_prune ON holdfast_breaker (forget);
 
 -- Permits for calls while a fleet's breaker is half open.
 CREATE TABLE holdfast_probe (
-    token INTEGER PRIMARY KEY,
-    guard TEXT NOT NULL,
-    node  TEXT NOT NULL,
-    at    REAL NOT NULL,
-    until REAL NOT NULL
+    token  INTEGER PRIMARY KEY,
+    guard  TEXT    NOT NULL,
+    node   TEXT    NOT NULL,
+    at     REAL    NOT NULL,
+    until  REAL    NOT NULL,
+    forget INTEGER NOT NULL
 );
-CREATE INDEX holdfast_probe_of_guard ON holdfast_probe (guard);
-CREATE INDEX holdfast_probe_for_prune ON holdfast_probe (until);
+CREATE INDEX holdfast_probe_of_guard ON holdfast_probe (guard, until);
+CREATE INDEX holdfast_probe_for_prune ON holdfast_probe (forget);
