@@ -250,10 +250,10 @@ class Guards(Protocol):
     async def take(self, wants: Sequence[Want]) -> list[Grant]:
         """Lease quota, each key once: between `least` and `most` units, or none. The answers are in the wants' order.
 
-        In any time T, at most rate * T + burst units of a key are granted, to whomever, while rates and bursts change (then
-        by the largest of that time), and when the database's clock is set back: no more is granted for that, and a bucket
-        goes on from there. A clock that jumps ahead by S counts as time: up to rate * S units more, but no more than one
-        burst. So does a restart of nothing: all of it is in the store.
+        In any time T, at most rate * T + burst units of a key are granted, to whomever; when rates and bursts differ between
+        calls, by the largest of that time. When the database's clock is set back, no more is granted, and a bucket goes on
+        from there instead of waiting for the clock. A clock that jumps ahead by S counts as time that has passed: for each
+        jump, up to rate * S units more, and never more than one burst. A pause ends by so much earlier.
         """
 
     async def give_back(self, returns: Sequence[Return]) -> None:

@@ -28,7 +28,7 @@ def _said(item: BreakerReport) -> tuple[str, str, int, float, int, int, int]:
     return item.guard, state, item.generation, item.open_for, item.calls, item.failures, item.slow
 
 
-# One round trip: what the others said is what was there before. ANY(ARRAY[…]) is looked up one by one, as in `rows.same_id`.
+# One round trip: what the others said is what was there before. ANY(ARRAY[…]) is looked up one by one, as `rows.same_id`.
 _REPORT = f"""
 WITH said AS MATERIALIZED (
     SELECT * FROM unnest($3::text[], $4::text[], $5::bigint[], $6::float8[], $7::bigint[], $8::bigint[], $9::bigint[])

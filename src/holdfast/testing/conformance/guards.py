@@ -7,11 +7,12 @@ import json
 from collections import defaultdict
 from typing import Any
 
-from holdfast.kernel.errors import UsageError
+from holdfast.kernel.errors import CommitUnknown, UsageError
 from holdfast.store.breakers import NODES_SHOWN, BreakerReport, BreakerState, FleetBreaker, Probe
 from holdfast.store.ports import Store
 from holdfast.store.quota import Grant, Return
 from holdfast.testing.conformance.kit import raises
+from holdfast.testing.conformance.lost_answers import lost, once
 from holdfast.testing.conformance.names import longest
 from holdfast.testing.conformance.quota import QuotaConformance, ask, units, want
 
@@ -244,6 +245,38 @@ class GuardsConformance(QuotaConformance):
         await store.guards.hold(name, OPEN, actor=longest("actor"))
         assert await store.guards.reset(name, actor="ada")
         assert [found.name for found in await store.guards.find()] == [name]
+
+    async def test_quota_whose_answer_was_lost_is_used_by_nobody(self, store: Store) -> None:
+        with once("store.after_commit", lost()):
+            grant = await ask(store, most=2)
+        assert grant.units == 2
+        assert await units(store) == 4, "what the first try took is gone"
+        with once("store.after_commit", lost()), raises(CommitUnknown):
+            await store.guards.give_back([Return(grant, 2)])
+        assert await units(store) == 2, "it was given back, and not twice"
+
+    async def test_what_is_as_good_twice_is_said_again_after_a_lost_answer(self, store: Store) -> None:
+        with once("store.after_commit", lost()):
+            pace = await store.guards.slow("api", "k", rate=0.5, pause=30)
+        assert (pace.rate, pace.paused) == (0.5, 30)
+        with once("store.after_commit", lost()):
+            await store.guards.hold("api", OPEN, actor="ada")
+        assert len(await store.audit.find()) == 1
+        with once("store.after_commit", lost()):
+            await tell(store, "n2", OPEN)
+        assert len((await tell(store)).others) == 1
+        with once("store.after_commit", lost()):
+            assert await store.guards.prune() == 0
+
+    async def test_an_opening_or_a_permit_whose_answer_was_lost_is_unknown(self, store: Store) -> None:
+        with once("store.after_commit", lost()), raises(CommitUnknown):
+            await store.guards.open_fleet("api", generation=0, open_for=30)
+        assert (await tell(store)).generation == 1
+        with once("store.after_commit", lost()), raises(CommitUnknown):
+            await permit(store)
+        assert await permit(store) is None, "it ends by itself"
+        await self.advance(store, 30)
+        assert await permit(store) is not None
 
     async def test_of_takes_at_once_no_more_is_granted_than_there_is(self, store: Store) -> None:
         """Through several clients, in both orders, with returns and changed rates in between."""
