@@ -47,15 +47,15 @@ def _granted(want: Want, units: float, left: Bucket) -> Grant:
     return quota.grant_of(want, left, units)
 
 
-# A new bucket is full. The rest of the row tells what was asked, since that is all that an update is told of it.
+# A new bucket is full. The rest of the row tells what was asked, since that is all that an update is told of it. The clock
+# is read for each row: there may have been a wait for the one before, and a bucket must not drain in that time already.
 _TAKE = f"""
 INSERT INTO holdfast.bucket AS b (name, key, level, at, rate, burst, fewest, granted, forget)
 SELECT w.name, w.key, w.most, n.now, w.rate, w.burst, w.fewest, w.most,
     {_forget("n.now", "w.most", "w.rate", "NULL", "NULL::timestamptz")}
-FROM unnest($1::text[], $2::text[], $3::float8[], $4::float8[], $5::float8[], $6::float8[])
-    WITH ORDINALITY AS w (name, key, fewest, most, rate, burst, place)
-    CROSS JOIN (SELECT holdfast.now() AS now) AS n
-ORDER BY w.place
+FROM (SELECT * FROM unnest($1::text[], $2::text[], $3::float8[], $4::float8[], $5::float8[], $6::float8[])
+        WITH ORDINALITY AS u (name, key, fewest, most, rate, burst, place) ORDER BY u.place) AS w
+    CROSS JOIN LATERAL (SELECT w.place, holdfast.now() AS now) AS n
 ON CONFLICT (name, key) DO UPDATE SET
     (level, at, rate, drained, burst, fewest, granted, paused_until, forget) = (
         SELECT s.level + g.granted, n.now, g.rate, s.drained, excluded.burst, excluded.fewest, g.granted, s.paused_until,
@@ -75,7 +75,8 @@ def give_back(returns: Sequence[Return]) -> Procedure[None]:
     yield Statement(_GIVE_BACK, tuple(list(column) for column in zip(*rows, strict=True)))
 
 
-# Not EXISTS, which may become a walk through all buckets. What is written is an update: a row is made only when its bucket is forgotten in the same moment, and is full then.
+# Not EXISTS, which may become a walk through all buckets. What is written is an update: a row is made only when its bucket
+# is forgotten in the same moment, and is full then.
 _GIVE_BACK = f"""
 INSERT INTO holdfast.bucket AS b (name, key, level, granted, rate, at, drained, forget)
 SELECT r.name, r.key, 0, r.units, r.rate, to_timestamp(r.at), r.mark,
