@@ -15,6 +15,7 @@ class Wire:
         self._parts = urlsplit(url)
         self._armed: list[bytes] = []
         self._refused: list[bytes] = []
+        self._swallowed: list[bytes] = []
         self._after = b""
         self._writers: list[asyncio.StreamWriter] = []
         self.cuts = 0
@@ -36,6 +37,10 @@ class Wire:
     def lose_request(self, *words: bytes, after: bytes = b"") -> None:
         """Hang up instead of passing on the next request that has these bytes; one request for each word."""
         self._refused, self._after = list(words), after
+
+    def swallow(self, *words: bytes) -> None:
+        """From the next request on that has these bytes, nothing arrives by its connection, which stays open; one for each word."""
+        self._swallowed = list(words)
 
     def hang_up(self) -> None:
         """End every connection, in the middle of whatever it carries."""
@@ -79,6 +84,12 @@ class Wire:
         meant = False  # whether this connection is one of those to be cut
         while data := await reader.read(65536):
             meant = meant or self._after in data
+            if self._swallowed and self._swallowed[0] in data:
+                self._swallowed.pop(0)
+                self.cuts += 1
+                while await reader.read(65536):
+                    pass
+                break
             if meant and self._refused and self._refused[0] in data:
                 self._refused.pop(0)
                 self.cuts += 1
@@ -87,7 +98,7 @@ class Wire:
             if prepared or (meant and self._armed and self._armed[0] in data):
                 # A statement with parameters is sent first and executed by the request after it.
                 prepared = not prepared and data[:1] == b"P"
-                if not prepared:
+                if not prepared and self._armed:  # it may have been disarmed in between
                     self._armed.pop(0)
                     self.cuts += 1
                     cut.set()

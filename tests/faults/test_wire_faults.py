@@ -167,6 +167,21 @@ async def test_cut_off_from_the_database(fleet, wire):
 
 
 @on_postgres
+async def test_a_finish_that_is_swallowed_is_asked_again_after_a_lease(fleet, wire):
+    """Row 40: one connection is dead and nobody was told, while the claim is renewed by another."""
+    fleet.program(SHIP + '\n@hf.task(name="plain")\nasync def plain() -> None: ...\n')
+    await fleet.started(url=wire.url, lease=1)
+    await fleet.becomes(await fleet.put("ship"))  # so that its connections are there
+    wire.swallow(b"INTO holdfast.history")
+    began = time.monotonic()
+    job = await fleet.put("plain")
+    done = await fleet.becomes(job)
+    assert wire.cuts == 1
+    assert done.attempt == 1
+    assert time.monotonic() - began < 10  # not the 30 s after which a statement is given up
+
+
+@on_postgres
 async def test_asked_to_leave_while_cut_off(fleet, wire):
     """Rows 13 and 40: a worker that cannot reach its database leaves soon all the same."""
     fleet.program(SHIP)

@@ -29,10 +29,11 @@ class Endings:
         runs: Mapping[tuple[str, int], Run],
         *,
         worker: str,
+        lease: float,
         on_over: Callable[[Run], None],
         on_apart: Callable[[], None],
     ) -> None:
-        self._claims, self._runs, self._worker = claims, runs, worker
+        self._claims, self._runs, self._worker, self._lease = claims, runs, worker, lease
         self._on_over, self._on_apart = on_over, on_apart
         self._waiting: list[Finish] = []  # for the next commit
         self._apart: set[asyncio.Task[None]] = set()
@@ -109,7 +110,10 @@ class Endings:
     async def _write_apart(self, item: Finish) -> None:
         while True:
             try:
-                [ok] = await self._claims.finish([item])
+                async with timeout(
+                    self._lease
+                ):  # a store that is silent for so long may have lost the question
+                    [ok] = await self._claims.finish([item])
             except Exception as error:  # noqa: BLE001  what has ended must be written, whatever stands in the way
                 note("worker.trouble", worker=self._worker, error=repr(error))
                 if self._gives_up(item, error):

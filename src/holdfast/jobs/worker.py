@@ -64,7 +64,9 @@ class Worker:
         self._trouble: str | None = None
         self._draining = False
         self._room = Room(store.leases, runs, worker=name, lease=lease)
-        self._endings = Endings(store.claims, runs, worker=name, on_over=self._over, on_apart=self._bell.set)
+        self._endings = Endings(
+            store.claims, runs, worker=name, lease=lease, on_over=self._over, on_apart=self._bell.set
+        )
         self._returns = Returns(
             store.claims, lease=lease, is_over=self._is_known_to_be_over, on_empty=self._all_are_back
         )
@@ -208,12 +210,15 @@ class Worker:
         accepted: Sequence[bool | None] = []
         self.asked += 1
         try:
-            if finishes:
-                accepted, claims = await self._claims.finish_and_claim(
-                    finishes, wants or {}, lease=self._lease, worker=self.name
-                )
-            elif wants:
-                claims = await self._claims.claim(wants, lease=self._lease, worker=self.name)
+            async with timeout(
+                self._lease
+            ):  # an answer after that is of no use, and a finish may be asked again
+                if finishes:
+                    accepted, claims = await self._claims.finish_and_claim(
+                        finishes, wants or {}, lease=self._lease, worker=self.name
+                    )
+                elif wants:
+                    claims = await self._claims.claim(wants, lease=self._lease, worker=self.name)
         except BaseException:
             self._endings.put_again(finishes)
             raise
@@ -315,7 +320,8 @@ class Worker:
         began = monotonic()
         self.asked += 1
         try:
-            claim = await self._claims.claim_suspect(self._queues, lease=self._lease, worker=self.name)
+            async with timeout(self._lease):
+                claim = await self._claims.claim_suspect(self._queues, lease=self._lease, worker=self.name)
         finally:
             self.answered += 1
         self._room.looked()
