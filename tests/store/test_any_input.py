@@ -70,6 +70,7 @@ VERBS = {
     "holds.promote": ([], {"window": 5, "limit": 5}),
     "holds.hold": ([[CLAIM], Held.GUARD], {}),
     "holds.unhold": ([Held.GUARD], {"queue": "q", "tasks": ["t"], "guard": "g", "limit": 5}),
+    "holds.gated": ([], {"after": "g", "limit": 5}),
     "holds.expire": ([], {"limit": 5}),
     "holds.repair": ([], {"limit": 5}),
     "queues.pause": (["paused"], {"by": "a"}),

@@ -77,7 +77,18 @@ class Breaker:
     faults that count as failures.
     """
 
-    __slots__ = ("_failing", "_lock", "_name", "_peers", "_slow", "_switch", "classify")
+    __slots__ = (
+        "_failing",
+        "_lock",
+        "_name",
+        "_peers",
+        "_slow",
+        "_switch",
+        "calls",
+        "classify",
+        "lease",
+        "refusals",
+    )
 
     def __init__(
         self,
@@ -110,9 +121,8 @@ class Breaker:
                 f"slow_ratio={show(slow_ratio)} needs slow=, the seconds from which a call is slow."
             )
         self._slow = math.inf if slow is None else check_seconds("slow", slow, 0.001, _LONGEST)
-        probes = Probes(
-            check_int("permits", permits, 1, 10_000), check_seconds("lease", lease, 0.001, _LONGEST)
-        )
+        self.lease = check_seconds("lease", lease, 0.001, _LONGEST)  # of a permit
+        probes = Probes(check_int("permits", permits, 1, 10_000), self.lease)
         self._switch = Switch(trip, probes, check_seconds("cooldown", cooldown, 0.001, _LONGEST))
         self._failing = _check_failing(failing)
         if classify is not None:
@@ -121,6 +131,7 @@ class Breaker:
         self._peers: BreakerPeers = peers or Alone()
         self._name = name if name is None else check_name("breaker", name)
         self._lock = new_lock()
+        self.calls = self.refusals = 0  # that have ended, and that it has not admitted, so far
 
     # --- calls ---
 
@@ -137,6 +148,7 @@ class Breaker:
         if switch.changes:
             self._tell()
         if number is None:
+            self.refusals += 1
             raise self._refusal(now)
         return Permit(self, generation, number, now)
 
@@ -146,6 +158,7 @@ class Breaker:
         slow = now - permit.began >= self._slow
         switch = self._switch
         with self._lock:
+            self.calls += 1
             if permit.generation == switch.generation:  # else it tells of a time that is over
                 switch.ended(permit.number, now, failed=failed, slow=slow)
         if switch.changes:
@@ -215,6 +228,20 @@ class Breaker:
             return self._switch.retry_in(monotonic())
 
     # --- people, others and restarts ---
+
+    def share(self, peers: BreakerPeers) -> None:
+        """Tell others of its changes from now on."""
+        self._peers = peers
+
+    @property
+    def is_told(self) -> bool:
+        """Whether it is open because others said so."""
+        return self._switch.told
+
+    @property
+    def is_held(self) -> bool:
+        """Whether a person holds it."""
+        return self._switch.held
 
     def hold_open(self) -> None:
         """No calls until `let_go`."""

@@ -38,7 +38,7 @@ class Limiter:
     """
 
     __slots__ = (
-        "_lock", "_longest_pause", "_name", "_pace", "_per", "_quota", "_rate", "_registry", "_single", "_wait"
+        "_lock", "_longest_pause", "_most", "_name", "_pace", "_per", "_quota", "_rate", "_registry", "_single", "_wait"
     )  # fmt: skip
 
     def __init__(
@@ -73,6 +73,7 @@ class Limiter:
         self._wait = check_seconds("wait", wait, 0.0, 86_400)
         self._longest_pause = check_seconds("longest_pause", longest_pause, 0.0, 86_400)
         self._quota = quota
+        self._most = size  # that one call may cost
         self._name = name if name is None else check_name("limiter", name)
         self._lock = new_lock()
 
@@ -132,10 +133,8 @@ class Limiter:
 
     def reserved(self, key: str, cost: float, now: float, longest: float) -> Reservation | float:
         """A reservation within `longest` seconds, or in how many seconds it is worth asking again. Nothing waits here."""
-        if cost > self._pace.burst or cost <= 0:
-            raise UsageError(
-                f"cost must be above 0 and at most burst={self._pace.burst:g}, not {show(cost)}."
-            )
+        if cost > self._most or cost <= 0:
+            raise self._too_much(cost)
         if (found := carried(self, key, cost)) is not None and now + longest >= found.at and found.spend(now):
             return Reservation(self, key, cost, max(now, found.at), found.receipt)
         with self._lock:
@@ -144,6 +143,12 @@ class Limiter:
                 return self._metered(meter, key, cost, now, longest)
         note("limiter.full", limiter=self.name, keys=len(self._registry), key=key)
         return _FULL
+
+    def _too_much(self, cost: float) -> UsageError:
+        why = f"burst={self._pace.burst:g}"
+        if self._most < self._pace.burst:
+            why = f"{self._most:g}: the rest of {why} makes up for the delays of a fleet that shares it"
+        return UsageError(f"cost must be above 0 and at most {why}, not {show(cost)}.")
 
     def _metered(
         self, meter: Meter, key: str, cost: float, now: float, longest: float
@@ -168,7 +173,7 @@ class Limiter:
             meter.purse_until = until if meter.purse <= 0 else min(meter.purse_until, until)
             meter.purse += slice_.units
         meter.purse -= cost
-        return Reservation(self, key, cost, now, meter.take(cost, now, 0.0))
+        return Reservation(self, key, cost, now, meter.take(cost, now, 0.0), until=meter.purse_until)
 
     def take_back(self, reservation: Reservation) -> None:
         """Called by the reservation."""
@@ -200,7 +205,7 @@ class Limiter:
     ) -> None:
         """How a call ended that began then: adapt, and obey a `Retry-After`."""
         if fault is None or fault is Fault.PERMANENT:
-            if self._pace.fastest != self._pace.slowest:
+            if self.adapts:
                 with self._lock:
                     if (meter := self._registry.find(key) if key else self._single) is not None:
                         meter.answered(began, now)
@@ -229,6 +234,10 @@ class Limiter:
         self.answered(key, None, now, now)
 
     # --- others, and restarts ---
+
+    def share(self, quota: Quota, *, most: float) -> None:
+        """Have its quota from a fleet's from now on, `most` units for one call."""
+        self._quota, self._most = quota, min(most, self._pace.burst)
 
     def told_pause(self, seconds: float, *, key: str = "") -> None:
         """Others say: no calls for so long. What is reserved is void; the rate stays."""
@@ -273,6 +282,19 @@ class Limiter:
     def take_name(self, name: str) -> None:
         """Called by a guard; a name of its own stays."""
         self._name = self._name or name
+
+    @property
+    def fastest(self) -> float:
+        """The most calls a second that it may come to."""
+        return 1 / self._pace.fastest
+
+    @property
+    def burst(self) -> float:
+        return self._pace.burst
+
+    @property
+    def adapts(self) -> bool:
+        return self._pace.fastest != self._pace.slowest
 
     @property
     def longest_wait(self) -> float:

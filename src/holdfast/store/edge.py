@@ -76,6 +76,7 @@ RULES: dict[str, dict[str, dict[str, Check]]] = {
             "guard": _if_given("guard"),
             "limit": _limit,
         },
+        "gated": {"after": _if_given("guard"), "limit": _limit},
         "expire": {"limit": _limit},
         "repair": {"limit": _limit},
     },

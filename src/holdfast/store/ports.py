@@ -16,6 +16,7 @@ from holdfast.store.records import (
     Count,
     Enqueued,
     Finish,
+    Gated,
     JobRecord,
     Lease,
     NewJob,
@@ -163,6 +164,9 @@ class Holds(Protocol):
         limit: int = 500,
     ) -> int:
         """Let go of jobs that are held for this reason, the oldest first."""
+
+    async def gated(self, *, after: str | None = None, limit: int = 100) -> list[Gated]:
+        """The keys of guards for which jobs are held, in order, and how many. `after`: only keys behind this one."""
 
     async def expire(self, *, limit: int = 500) -> int:
         """Cancel queued jobs whose `expires` has passed."""

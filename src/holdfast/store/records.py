@@ -15,6 +15,7 @@ from holdfast.store.states import Held, State
 
 ARGS_LIMIT = 256 * 1024  # bytes of JSON text kept in the row
 STRIKES_LIMIT = 3  # interruptions while alone after which a suspect is dead
+GATED_COUNTED = 10_000  # nobody waits for a longer count
 ABANDONED = 86_400.0  # seconds after which a key whose holder was lost is forgotten
 NOTE_LIMIT = 500  # characters of a running job's note
 ERRORS_KEPT = 20  # errors of the newest attempts kept with a job
@@ -330,6 +331,13 @@ class Count(msgspec.Struct, frozen=True):
     state: State
     held: Held | None
     number: int
+
+
+class Gated(msgspec.Struct, frozen=True):
+    """Jobs that are held because their guard refused them."""
+
+    guard: str | None  # its rendered key
+    number: int  # counted up to GATED_COUNTED
 
 
 class Paused(msgspec.Struct, frozen=True):

@@ -144,9 +144,9 @@ def park(db: Db, claim: Claim, state: State, reason: str) -> bool:
 
 _BACK = """
     INSERT INTO holdfast_queued (seq, rank, priority, queue, held, attempt, suspect, token, run_at, expires_at,
-        bounded_task, ordering_key, concurrency_key, tenant)
+        bounded_task, ordering_key, concurrency_key, tenant, gate)
     SELECT r.seq, coalesce(?, r.rank), j.priority, j.queue, ?, r.attempt - ?, j.interruptions > 0, r.token, ?,
-        j.expires_at, iif(j.bounded, j.task, NULL), j.ordering_key, j.concurrency_key, j.tenant
+        j.expires_at, iif(j.bounded, j.task, NULL), j.ordering_key, j.concurrency_key, j.tenant, j.guard
     FROM holdfast_running AS r JOIN holdfast_job AS j USING (seq) WHERE r.seq = ? AND r.token = ?"""
 
 

@@ -11,7 +11,7 @@ from holdfast.kernel.errors import CommitUnknown
 from holdfast.store.edge import checked
 from holdfast.store.fairness import Place, Tour, choose, is_crowd, of_each, places_for, room_for
 from holdfast.store.ladder import Waiting
-from holdfast.store.records import Claim
+from holdfast.store.records import GATED_COUNTED, Claim, Gated
 from holdfast.store.sqlite import finishes, moves, settling
 from holdfast.store.sqlite.connection import Db
 from holdfast.store.sqlite.moves import WINDOW, Freed, expire_queued, fill_window, look, pass_on
@@ -73,7 +73,7 @@ def unhold(
         where.append("q.queue = ?")
         params.append(queue)
     if guard is not None:
-        where.append("j.guard = ?")
+        where.append("q.gate = ?" if reason is Held.GUARD else "j.guard = ?")
         params.append(guard)
     if tasks is not None:
         where.append("j.task IN (SELECT value FROM json_each(?))")
@@ -87,6 +87,22 @@ def unhold(
             held = CASE WHEN concurrency_key IS NULL AND tenant IS NULL THEN NULL ELSE 'arrived' END WHERE seq = ?"""
         db.run_many(sql, [(rank + place, seq) for place, (seq,) in enumerate(rows)])
     return len(rows)
+
+
+def gated(db: Db, *, after: str | None, limit: int) -> list[Gated]:
+    found: list[Gated] = []
+    if after is None and (number := db.value(_GATED, None, GATED_COUNTED)):
+        found.append(Gated(None, number))
+    guard = after or ""
+    while len(found) < limit and (row := db.row(_NEXT_GATE, guard)) is not None:
+        guard = row[0]
+        found.append(Gated(guard, db.value(_GATED, guard, GATED_COUNTED)))
+    return found
+
+
+_NEXT_GATE = "SELECT gate FROM holdfast_queued WHERE held = 'guard' AND gate > ? ORDER BY gate LIMIT 1"
+_GATED = """SELECT count(*) FROM (
+    SELECT 1 FROM holdfast_queued WHERE held = 'guard' AND gate IS ? LIMIT ?)"""
 
 
 def expire(db: Db, *, limit: int) -> int:
@@ -151,6 +167,9 @@ class Holds(Subject):
             partial(unhold, reason=reason, queue=queue, tasks=tasks, guard=guard, limit=limit),
             repeatable=True,
         )
+
+    async def gated(self, *, after: str | None = None, limit: int = 100) -> list[Gated]:
+        return await self._file.read(partial(gated, after=after, limit=limit))
 
     async def expire(self, *, limit: int = 500) -> int:
         return await self._file.write(partial(expire, limit=limit), repeatable=True)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from holdfast.store.ports import Store
+from holdfast.store.records import Gated
 from holdfast.store.states import Held, State
 from holdfast.testing.conformance.concurrency import ConcurrencyConformance
 from holdfast.testing.conformance.harness import Conformance
@@ -113,6 +114,19 @@ class ByHandConformance(Conformance):
         assert await state_of(store, one) == held(Held.GUARD)
         assert await store.holds.unhold(Held.GUARD, guard="g", queue="default", tasks=["mail.send"]) == 1
         assert await state_of(store, one) == READY
+
+    async def test_what_is_gated_is_counted_by_guard(self, store: Store) -> None:
+        for guard, number in (("h", 1), ("g/b", 3), ("g/a", 2), (None, 1)):
+            await put_many(store, number, guard=guard)
+        assert await store.holds.gated() == []
+        await store.holds.hold(await take(store, 10), Held.GUARD)
+        found = [Gated(None, 1), Gated("g/a", 2), Gated("g/b", 3), Gated("h", 1)]
+        assert await store.holds.gated() == found
+        assert await store.holds.gated(limit=2) == found[:2]
+        assert await store.holds.gated(after="g/a", limit=1) == found[2:3]
+        assert await store.holds.unhold(Held.GUARD, guard="g/b", limit=2) == 2
+        await store.holds.unhold(Held.GUARD, guard="h")
+        assert await store.holds.gated() == [Gated(None, 1), Gated("g/a", 2), Gated("g/b", 1)]
 
     async def test_unhold_lets_go_of_the_oldest_first_and_no_more_than_asked(self, store: Store) -> None:
         made = await put_many(store, 4)

@@ -310,6 +310,10 @@ class JobsMachine(StoreMachine):
         found = {(c.queue, c.state, c.held): c.number for c in self.do(self.store.jobs.count())}
         rows = (row for row in self.model.rows.values() if row.live)
         same(found, dict(Counter((row.job.queue, row.state, row.held) for row in rows)))
+        gates = Counter(
+            row.job.guard for row in self.model.rows.values() if row.live and row.held is Held.GUARD
+        )
+        same({gated.guard: gated.number for gated in self.do(self.store.holds.gated())}, dict(gates))
         same([paused.queue for paused in self.do(self.store.queues.paused())], sorted(self.model.paused))
 
     # Helpers.

@@ -67,3 +67,6 @@ CREATE TABLE holdfast.probe (
 );
 CREATE INDEX probe_of_guard ON holdfast.probe (guard, until);
 CREATE INDEX probe_for_prune ON holdfast.probe (forget);
+
+-- So that the jobs that one guard holds are found among those of others.
+CREATE INDEX job_gated ON holdfast.job (guard, rank) WHERE held = 'guard';

@@ -61,3 +61,7 @@ CREATE TABLE holdfast_probe (
 );
 CREATE INDEX holdfast_probe_of_guard ON holdfast_probe (guard, until);
 CREATE INDEX holdfast_probe_for_prune ON holdfast_probe (forget);
+
+-- The guard that a queued job is held by, so that its jobs are found among those of others.
+ALTER TABLE holdfast_queued ADD COLUMN gate TEXT;
+CREATE INDEX holdfast_queued_gated ON holdfast_queued (gate, rank) WHERE held = 'guard';

@@ -1,0 +1,136 @@
+"""One breaker of this process among those of the fleet: what it says of itself, and what it makes of what it hears.
+
+Each decides by itself, and at once. When enough of them have opened it is open for all. When that time is over one node at a
+time finds out for all whether it is well again; the others stay open until they hear of it.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from typing import Protocol
+
+from holdfast.fleet.quorum import is_agreed
+from holdfast.guards.breaker import Breaker
+from holdfast.guards.ports import State
+from holdfast.kernel.clock import monotonic
+from holdfast.store.breakers import BreakerReport, BreakerState, FleetBreaker, Probe
+
+_MINUTE = 60.0  # seconds in which its calls count
+_AHEAD = 2.0  # seconds that who must not ask stays open for: longer than from one look to the next
+
+
+class Hints(Protocol):
+    """The part of a store's guards that breakers need."""
+
+    async def open_fleet(self, name: str, *, generation: int, open_for: float) -> bool: ...
+    async def close_fleet(self, name: str, *, generation: int) -> bool: ...
+    async def probe(self, name: str, node: str, *, permits: int, lease: float) -> Probe | None: ...
+    async def probed(self, probe: Probe, /) -> bool: ...
+
+
+class Member:
+    """A breaker, for the fleet. Only the fleet's own loop calls it."""
+
+    def __init__(self, name: str, breaker: Breaker | None, node: str) -> None:
+        self.name, self._breaker, self._node = name, breaker, node
+        self._calls: deque[tuple[float, int]] = deque()  # when, and how many calls there had been by then
+        self._hints = 0  # each is newer than the one before
+        self._heard: FleetBreaker | None = None
+        self._opened = -1  # the fleet's generation in which it was open, until it is well
+        self._refusals = 0
+        self._probe: Probe | None = None
+        self._holds = False  # a person holds it, for the fleet
+
+    def report(self) -> BreakerReport:
+        """Open only by what it has seen itself: what it was told would come back as news."""
+        if self._breaker is None:
+            return BreakerReport(self.name, BreakerState.CLOSED)
+        record = self._breaker.record()
+        state = BreakerState(self._breaker.state.value)
+        if state is BreakerState.OPEN and (record.told or record.held):
+            state = BreakerState.CLOSED
+        calls = self._recent(self._breaker.calls)
+        return BreakerReport(
+            self.name,
+            state,
+            generation=record.generation,
+            open_for=record.open_for if state is BreakerState.OPEN else 0.0,
+            calls=max(calls, record.calls, state is not BreakerState.CLOSED),
+            failures=record.failures,
+            slow=record.slow,
+        )
+
+    def _recent(self, calls: int) -> int:
+        now = monotonic()
+        self._calls.append((now, calls))
+        while self._calls[0][0] < now - _MINUTE:
+            self._calls.popleft()
+        return calls - self._calls[0][1]
+
+    @property
+    def is_busy(self) -> bool:
+        """Whether others should hear of it soon, or it of them."""
+        breaker = self._breaker
+        return breaker is not None and (
+            breaker.state is not State.CLOSED or self._probe is not None or self._opened >= 0
+        )
+
+    def hear(self, fleet: FleetBreaker) -> None:
+        """What holds for all."""
+        breaker, before, self._heard = self._breaker, self._heard, fleet
+        if breaker is None:
+            return
+        if before is not None and fleet.reset > before.reset:
+            breaker.reset()
+            self._opened = -1
+        self._hear_person(breaker, fleet)
+        if fleet.open_for > 0 and fleet.generation > self._opened:
+            self._opened = fleet.generation
+            self._tell(breaker, fleet.open_for)
+        elif fleet.open_for <= 0 and fleet.generation > self._opened:
+            self._opened = -1  # it was closed for all: whoever is still open finds out by himself
+
+    def _hear_person(self, breaker: Breaker, fleet: FleetBreaker) -> None:
+        if fleet.held is None:
+            if self._holds:
+                self._holds = False
+                breaker.let_go()
+            return
+        if not self._holds or breaker.state.value != fleet.held.state.value:
+            self._holds = True
+            (breaker.hold_open if fleet.held.state is BreakerState.OPEN else breaker.hold_closed)()
+
+    def _tell(self, breaker: Breaker, seconds: float) -> None:
+        self._hints += 1
+        breaker.told_open(seconds, self._hints)
+
+    async def decide(self, hints: Hints, own: BreakerReport) -> None:
+        """Open or close it for all, or ask for the right to find out."""
+        breaker, fleet = self._breaker, self._heard
+        if breaker is None or fleet is None or breaker.is_held:
+            return
+        if own.state is BreakerState.OPEN:
+            await self._give_up_probe(hints)
+            if fleet.open_for <= 0 and own.open_for > 0 and is_agreed(own, fleet.others):
+                await hints.open_fleet(self.name, generation=fleet.generation, open_for=own.open_for)
+        elif self._opened >= 0 and fleet.open_for < _AHEAD:
+            await self._find_out(hints, breaker)
+
+    async def _find_out(self, hints: Hints, breaker: Breaker) -> None:
+        """The fleet's time is over, or nearly: one node may ask, if it has a reason to."""
+        if self._probe is not None:
+            if breaker.state is State.CLOSED:
+                await hints.close_fleet(self.name, generation=self._opened)
+                await self._give_up_probe(hints)
+                self._opened = -1
+            return
+        wanted, self._refusals = breaker.refusals > self._refusals, breaker.refusals
+        if wanted:
+            self._probe = await hints.probe(self.name, self._node, permits=1, lease=breaker.lease)
+        if self._probe is None and breaker.state is not State.CLOSED:
+            self._tell(breaker, _AHEAD)
+
+    async def _give_up_probe(self, hints: Hints) -> None:
+        if (probe := self._probe) is not None:
+            self._probe = None
+            await hints.probed(probe)

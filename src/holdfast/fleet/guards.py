@@ -1,0 +1,189 @@
+"""What the guards of this process share with those of others: one loop that asks and tells, so that no call waits for it."""
+
+from __future__ import annotations
+
+import asyncio
+from contextlib import suppress
+from typing import Protocol
+
+from holdfast.fleet.breakers import Hints, Member
+from holdfast.fleet.slices import Pot, Slices
+from holdfast.guards.guard import Guard
+from holdfast.guards.ports import BreakerRecord, LimiterRecord
+from holdfast.kernel.clock import monotonic, sleep, timeout
+from holdfast.kernel.errors import UsageError
+from holdfast.kernel.ids import new_id
+from holdfast.kernel.randomness import jittered
+from holdfast.kernel.service import Looping
+from holdfast.kernel.telemetry import note
+from holdfast.store.breakers import BreakerReport, FleetBreaker
+from holdfast.store.quota import Grant, Pace, Want
+
+TTL = 10.0  # seconds for which what a node says counts
+_SOON, _SELDOM = 0.5, 3.0  # seconds between reports: while a breaker is not closed, and else
+_PATIENCE = 2.0  # seconds for one round of questions; then this process is on its own
+_AGAIN = 1.0  # seconds until a silent store is asked again
+_SHORTEST = 0.005  # seconds between two rounds
+_SPED_EVERY = 1.0  # seconds between telling that a key is faster
+
+
+class Shared(Hints, Protocol):
+    """Where a fleet meets: the guards of a store, or a faster place beside it."""
+
+    async def take(self, wants: list[Want], /) -> list[Grant]: ...
+    async def slow(
+        self, name: str, key: str, /, *, rate: float | None, pause: float = 0.0, version: int = 0
+    ) -> Pace: ...
+    async def sped(self, name: str, key: str, /, *, rate: float | None, version: int) -> Pace: ...
+    async def report(
+        self, node: str, reports: list[BreakerReport], /, *, ttl: float
+    ) -> list[FleetBreaker]: ...
+
+
+class GuardFleet(Looping):
+    """A service of every process that has guards. Without it, or without its store, guards go on by themselves."""
+
+    def __init__(self) -> None:
+        super().__init__("guards")
+        self.node = new_id()
+        self.guards: dict[str, Guard[object]] = {}
+        self._members: dict[str, Member] = {}
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._news = asyncio.Event()
+        self._slices = Slices(self._wake)
+        self._shared: Shared | None = None
+        self._next_report = 0.0
+
+    def add(self, guard: Guard[object]) -> None:
+        """Its limiter and breaker are shared from now on."""
+        if guard.name in self.guards:
+            raise UsageError(f"There is a guard {guard.name!r} already. Give each its own name.")
+        if guard.limiter is not None:
+            self._slices.add(guard.limiter)
+        if guard.breaker is not None:
+            guard.breaker.share(self)
+        self.guards[guard.name] = guard
+        self._members[guard.name] = Member(guard.name, guard.breaker, self.node)
+        self._next_report = 0.0
+        self._wake()
+
+    def meet_at(self, shared: Shared) -> None:
+        self._shared = shared
+
+    async def start(self) -> None:
+        self._loop, self._news = asyncio.get_running_loop(), asyncio.Event()
+        self._next_report = 0.0
+        self._slices.come_back()
+        await self._turn()  # what is open or held for all is so before the first call
+        await super().start()
+
+    async def stop(self) -> None:
+        await super().stop()
+        self._slices.go_alone()
+        self._loop = None
+
+    # --- the port of breakers ---
+
+    def changed(self, name: str, record: BreakerRecord, /) -> None:  # noqa: ARG002  it is asked when there is time
+        self._next_report = 0.0
+        self._wake()
+
+    def _wake(self) -> None:
+        """On any thread."""
+        loop, news = self._loop, self._news
+        if loop is not None and not news.is_set() and not loop.is_closed():
+            loop.call_soon_threadsafe(news.set)
+
+    # --- rounds ---
+
+    async def _run(self) -> None:
+        while True:
+            await self._rest()
+            await self._turn()
+
+    async def _turn(self) -> None:
+        try:
+            async with timeout(_PATIENCE):
+                await self._round()
+        except Exception as error:  # noqa: BLE001  guards go on without it
+            self._lost(error)
+        else:
+            self._found()
+
+    async def _rest(self) -> None:
+        """Until there is something to ask or to tell; a silent store has a pause in any case."""
+        if self._trouble is not None:
+            await sleep(jittered(_AGAIN))
+            return
+        self._news.clear()
+        if not self._slices.wants() and (left := self._next_report - monotonic()) > 0:
+            with suppress(TimeoutError):
+                async with timeout(left):
+                    await self._news.wait()
+        await sleep(_SHORTEST)
+
+    def _lost(self, error: Exception) -> None:
+        if self._trouble is None and self.guards:
+            note("guards.alone", node=self.node, processes=self._slices.nodes, error=repr(error))
+        self._trouble = f"guards: on their own, because {error!r}"
+        self._slices.go_alone()
+
+    def _found(self) -> None:
+        if self._trouble is not None:
+            note("guards.together", node=self.node)
+        self._trouble = None
+        self._slices.come_back()
+
+    async def _round(self) -> None:
+        shared = self._shared
+        if shared is None or not self.guards:
+            self._next_report = monotonic() + _SELDOM
+            return
+        if monotonic() >= self._next_report:
+            await self._report(shared)
+        for pot, record in self._slices.lowered():
+            await self._slow(shared, pot, record)
+        if wants := self._slices.wants():
+            await self._take(shared, wants)
+
+    async def _report(self, shared: Shared) -> None:
+        is_busy = any(member.is_busy for member in self._members.values())
+        self._next_report = monotonic() + jittered(_SOON if is_busy else _SELDOM)
+        reports = {name: member.report() for name, member in self._members.items()}
+        heard = await shared.report(self.node, [*reports.values()], ttl=TTL)
+        self._slices.nodes = 1 + max((len(each.others) for each in heard), default=0)
+        for fleet in heard:
+            member = self._members[fleet.guard]
+            member.hear(fleet)
+            await member.decide(shared, reports[fleet.guard])
+        self._slices.tidy()
+
+    async def _take(self, shared: Shared, wants: list[Want]) -> None:
+        asked = monotonic()
+        grants = await shared.take(wants)
+        for pot, before in self._slices.granted(grants, asked):
+            if pot.grant is not None:
+                self._adopt(pot, before, pot.grant)
+                await self._speed(shared, pot, pot.grant)
+
+    def _adopt(self, pot: Pot, before: Grant | None, grant: Grant) -> None:
+        """Others were told to be slower, or to pause."""
+        if grant.paused > 0:
+            pot.limiter.told_pause(grant.paused, key=pot.key)
+        if pot.limiter.adapts and grant.version != (0 if before is None else before.version):
+            pot.limiter.restore(LimiterRecord(rate=grant.rate), key=pot.key)
+
+    async def _slow(self, shared: Shared, pot: Pot, record: LimiterRecord) -> None:
+        version = 0 if pot.grant is None else pot.grant.version
+        rate = record.rate if pot.limiter.adapts else None
+        await shared.slow(pot.limiter.name, pot.key, rate=rate, pause=record.paused_for, version=version)
+
+    async def _speed(self, shared: Shared, pot: Pot, grant: Grant) -> None:
+        """What answers have made faster here is so for all."""
+        limiter, now = pot.limiter, monotonic()
+        rate = limiter.rate(key=pot.key)
+        is_slower = grant.version > 0 and grant.rate < pot.terms.rate(rate) * 0.99
+        if limiter.adapts and is_slower and now > pot.sped + _SPED_EVERY:
+            pot.sped = now
+            whole = rate >= limiter.fastest * 0.999
+            await shared.sped(limiter.name, pot.key, rate=None if whole else rate, version=grant.version)
