@@ -78,9 +78,10 @@ class GuardFleet(Looping):
         await super().start()
 
     async def stop(self) -> None:
-        await super().stop()
+        if self._loop is asyncio.get_running_loop():  # else that loop is gone, or this is a forked child
+            await super().stop()
         self._slices.go_alone()
-        self._loop = None
+        self._task = self._loop = None
 
     # --- the port of breakers ---
 

@@ -222,6 +222,10 @@ class Breaker:
         """It grows by each change of state."""
         return self._switch.generation
 
+    def wanted(self) -> None:
+        """Someone would call if he could: a reason to find out whether it is well again."""
+        self.refusals += 1
+
     def retry_in(self) -> float | None:
         """Seconds until a call may be admitted; 0: now; None: when a probe has ended, or a person lets go."""
         with self._lock:

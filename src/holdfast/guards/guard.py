@@ -187,6 +187,10 @@ class Guard(Calls[D_co]):
         return self._name
 
     @property
+    def classify(self) -> Classifier:
+        return self._pipeline.classify
+
+    @property
     def breaker(self) -> Breaker | None:
         return self._pipeline.gates.breaker
 

@@ -305,6 +305,11 @@ class Limiter:
         meter = self._registry.find(key) if key else self._single
         return self._rate if meter is None else 1 / meter.interval
 
+    @property
+    def fields(self) -> tuple[str, ...]:
+        """What `per` names."""
+        return () if self._per is None else self._per.fields
+
     def key_for(self, *values: Any, **named: Any) -> str:
         """The key that `per` makes of these values; without `per`, the one value as text."""
         if self._per is None:

@@ -28,7 +28,7 @@ class Ask:
 class Pipeline:
     """The parts of one guard, in their order; None stands for one that is not there."""
 
-    __slots__ = ("_classify", "_deadline", "_fallback", "_retries", "_timeout", "gates")
+    __slots__ = ("_deadline", "_fallback", "_retries", "_timeout", "classify", "gates")
 
     def __init__(
         self,
@@ -42,7 +42,7 @@ class Pipeline:
     ) -> None:
         self.gates = gates
         self._timeout, self._deadline = timeout, deadline
-        self._retries, self._fallback, self._classify = retries, fallback, classify
+        self._retries, self._fallback, self.classify = retries, fallback, classify
 
     async def run(self, way: Way, ask: Ask, work: partial[Any]) -> Any:
         """The call's result, or what the fallback says instead."""
@@ -52,7 +52,7 @@ class Pipeline:
         try:
             return await self._retried(way, ask, work)
         except Exception as error:
-            if not fallback.takes(error, fault_of(error, self._classify)):
+            if not fallback.takes(error, fault_of(error, self.classify)):
                 raise
             return await fallback.result(error)
 
@@ -108,7 +108,7 @@ class Pipeline:
         self, admission: Admission, attempt: int, error: Exception, ask: Ask, until: float | None
     ) -> float | None:
         """Seconds until the next attempt; None: there is none."""
-        fault, retry_after = fault_of(error, self._classify), retry_after_of(error)
+        fault, retry_after = fault_of(error, self.classify), retry_after_of(error)
         admission.failed(error, fault, retry_after)
         if self._retries is None:
             return None
@@ -129,7 +129,7 @@ class Pipeline:
         """Admission and deadline only, for a block that is not repeated."""
         until = self._until()
         admission = await self.gates.admit(way, ask.key, ask.cost, until)
-        block = Block(admission, self._classify, self._seconds(admission, until))
+        block = Block(admission, self.classify, self._seconds(admission, until))
         if way is ON_LOOP:
             await block.start()
         return block

@@ -55,14 +55,15 @@ _carried: ContextVar[Reservation | None] = ContextVar("holdfast_reservation", de
 
 
 @contextmanager
-def carrying(reservation: Reservation) -> Generator[Reservation, None, None]:
+def carrying(reservation: Reservation | None) -> Generator[Reservation | None, None, None]:
     """The first call inside that needs this limiter and key spends it; if there is none, it is given back at the end."""
     mark = _carried.set(reservation)
     try:
         yield reservation
     finally:
         _carried.reset(mark)
-        reservation.give_back()
+        if reservation is not None:
+            reservation.give_back()
 
 
 def carried(giver: object, key: str, cost: float) -> Reservation | None:

@@ -10,6 +10,8 @@ from typing import Any, TypeAlias
 import msgspec
 
 from holdfast.guards.backoff import Backoff
+from holdfast.guards.guard import Guard
+from holdfast.jobs.gating import check_guard
 from holdfast.kernel.errors import UsageError
 from holdfast.kernel.names import check_int, check_name, check_seconds
 from holdfast.kernel.show import show
@@ -36,6 +38,7 @@ class Declaration(msgspec.Struct, frozen=True, kw_only=True):
     keys: Keys = ()  # templates for the keys of a job, by option
     concurrency_limit: int | None = None
     process: bool = False  # each run has a process of its own
+    guard: Guard[Any] | None = None  # asked before each run
 
 
 def declare(
@@ -56,6 +59,7 @@ def declare(
     ordered: str | None = None,
     tenant: str | None = None,
     process: bool = False,
+    guard: Guard[Any] | None = None,
 ) -> Declaration:
     if isinstance(aliases, str):
         raise UsageError(f"aliases is a list of names, not one text: aliases=[{aliases!r}].")
@@ -73,6 +77,7 @@ def declare(
         expires=None if expires is None else check_seconds("expires", expires),
         max_waiting=None if max_waiting is None else check_int("max_waiting", max_waiting, 1, 1_000_000_000),
         process=bool(process),
+        guard=check_guard(guard, list(arguments)),
         concurrency_limit=limit,
         lock=None if lock is None else Template("lock", lock, arguments),
         keys=tuple(

@@ -5,12 +5,15 @@ from __future__ import annotations
 from collections.abc import Callable, Coroutine, Mapping, Sequence
 from typing import Any, TypeVar
 
+from holdfast.guards.deadline import time_left
 from holdfast.jobs.blocking import BlockingTx, Portal
 from holdfast.jobs.declaration import Keys
+from holdfast.jobs.gating import render
 from holdfast.jobs.handle import Handle
 from holdfast.jobs.hooks import Hooks
 from holdfast.jobs.options import Options, moment, seconds
 from holdfast.jobs.task import Task
+from holdfast.kernel.clock import now
 from holdfast.kernel.context import context
 from holdfast.kernel.ids import new_id, new_ids
 from holdfast.kernel.names import check_name
@@ -67,18 +70,28 @@ def _built(
     args = task.signature.encode(arguments)
     if (lock := task.declaration.lock) is not None:
         _check_lock(lock, task, args)
-    if not keys:
+    guard = task.declaration.guard
+    if not keys and guard is None:
         return NewJob(id=job_id, args=args, **shared)
     names = {**task.signature.defaults, **arguments}
     rendered: dict[str, Any] = {
         option: template.render(names) for option, template in keys if option not in shared
     }
+    if guard is not None:
+        rendered["guard"] = render(guard, names)
     return NewJob(id=job_id, args=args, **rendered, **shared)
 
 
 def _check_lock(lock: Template, task: Task[Any, Any], args: str) -> None:
     """As a worker will render it: a lock without a name fails every run of the job."""
     check_name("lock", lock.render({**task.signature.defaults, **task.signature.decode(args)}))
+
+
+def _deadline(carried: float | None) -> float | None:
+    """A moment: that of the job or request around this call, or of a `with deadline(…)`, whichever is earlier."""
+    if (left := time_left()) is None:
+        return carried
+    return now() + left if carried is None else min(carried, now() + left)
 
 
 def _shared(task: Task[Any, Any], given: Options) -> dict[str, Any]:
@@ -91,7 +104,7 @@ def _shared(task: Task[Any, Any], given: Options) -> dict[str, Any]:
         "delay": seconds(given.delay),
         "at": moment(given.at),
         "expires": says.expires if given.expires is None else seconds(given.expires),
-        "deadline": around.deadline,
+        "deadline": _deadline(around.deadline),
         "unique": given.unique,
         "ordered": given.ordered,
         "tenant": given.tenant,

@@ -12,6 +12,8 @@ from typing import Any
 
 import msgspec
 
+from holdfast.guards.deadline import deadline
+from holdfast.guards.reservations import carrying
 from holdfast.jobs.blocking import Portal
 from holdfast.jobs.child import run_in_child
 from holdfast.jobs.control import Reject
@@ -127,6 +129,8 @@ class Executor:
             return Unknown(str(error))
         except PayloadError as error:
             return await self._judge.dead(run, Reject(f"Its arguments cannot be read: {error}"))
+        if run.time_left() == 0.0:
+            return outcomes.Cancel("its deadline had passed before it could begin")
         if task.declaration.lock is not None and not await self._locked(run, task, arguments):
             return outcomes.Snooze(after=jittered(LOCK_PATIENCE, 0.5), reason="its lock is held")
         become(
@@ -143,10 +147,18 @@ class Executor:
             await self._hooks.tell("on_started", job)
         await job.know_steps()
         body = self._call(run, task, job, arguments)
+        if run.reservation is None and claim.deadline is None:
+            result = await self._result(job, body)
+        else:
+            with carrying(run.reservation), deadline(run.time_left()):
+                result = await self._result(job, body)
+        return await self._returned(run, job, result)
+
+    async def _result(self, job: Job, body: Callable[[], Any]) -> Any:
         result = await (self._hooks.run(job, body) if self._hooks.wraps else body())
         if result is not None and inspect.isawaitable(result):  # a plain decorator over an async function
-            result = await result
-        return await self._returned(run, job, result)
+            return await result
+        return result
 
     async def _returned(self, run: Run, job: Job, result: Any) -> Ending:
         if not job.completed:

@@ -8,6 +8,7 @@ from typing import Any, TypeAlias
 
 from holdfast.jobs.blocking import Portal
 from holdfast.jobs.control import Cancel, Control, EffectUnknown, Reject, Retry, Snooze
+from holdfast.jobs.deferral import deferral
 from holdfast.jobs.failures import describe
 from holdfast.jobs.job import Job
 from holdfast.jobs.patience import PAUSES, patiently
@@ -15,7 +16,14 @@ from holdfast.jobs.registry import OnDead, Registry
 from holdfast.jobs.run import Run, Stop
 from holdfast.kernel import outcomes
 from holdfast.kernel.clock import sleep, timeout
-from holdfast.kernel.errors import TROUBLE, CommitUnknown, LeaseLost, StepLeft, TransactionEnded
+from holdfast.kernel.errors import (
+    TROUBLE,
+    CommitUnknown,
+    DeadlinePassed,
+    LeaseLost,
+    StepLeft,
+    TransactionEnded,
+)
 from holdfast.kernel.masking import secret_values
 from holdfast.kernel.outcomes import Dead, Outcome
 from holdfast.kernel.randomness import jittered
@@ -93,10 +101,8 @@ class Judge:
         error = _meant(error)
         if isinstance(error, EffectUnknown):
             return self._unknown(run, _told(run.claim, error))
-        if isinstance(error, Cancel):
-            return outcomes.Cancel(_told(run.claim, error))
-        if isinstance(error, Snooze):
-            return outcomes.Snooze(after=error.outcome.after, reason=_told(run.claim, error))
+        if (excused := _excused(run, error)) is not None:
+            return excused
         await self._tell(run, "on_failed", error)
         assert run.task is not None
         retry, attempt = run.task.declaration.retry, run.claim.attempt
@@ -172,6 +178,19 @@ class Judge:
         if self._hooks.heard(hook):
             job = run.job or Job(run.claim, self._store, self._portal)
             await self._hooks.tell(hook, job, *details)
+
+
+def _excused(run: Run, error: BaseException) -> Ending | None:
+    """What is no failure of the job: it has said so, its guard has, or its time is over."""
+    if isinstance(error, Cancel):
+        return outcomes.Cancel(_told(run.claim, error))
+    if isinstance(error, Snooze):
+        return outcomes.Snooze(after=error.outcome.after, reason=_told(run.claim, error))
+    if (wait := deferral(run, error)) is not None:
+        return outcomes.Snooze(after=wait, reason=_told(run.claim, error))
+    if isinstance(error, DeadlinePassed) and run.time_left() == 0.0:
+        return outcomes.Cancel("its deadline has passed")
+    return None
 
 
 def _is_stop(error: BaseException) -> bool:

@@ -7,6 +7,7 @@ from collections.abc import Awaitable, Callable
 from types import FunctionType
 from typing import Any
 
+from holdfast.guards.guard import Guard
 from holdfast.jobs.declaration import declare
 from holdfast.jobs.hooks import Hooks
 from holdfast.jobs.job import Job
@@ -69,6 +70,14 @@ class Registry:
     def names(self) -> list[str]:
         """Names and aliases: what this program can run."""
         return list(self._tasks)
+
+    @property
+    def guards(self) -> list[Guard[Any]]:
+        """Those that stand before tasks."""
+        found = {
+            id(guard): guard for task in self._tasks.values() if (guard := task.declaration.guard) is not None
+        }
+        return list(found.values())
 
     def add_resource(self, factory: Factory) -> Factory:
         """Also for tasks that were declared before it."""

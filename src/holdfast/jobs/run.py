@@ -6,8 +6,10 @@ import asyncio
 from enum import Enum
 from typing import Any
 
+from holdfast.guards.reservations import Reservation
 from holdfast.jobs.job import Job
 from holdfast.jobs.task import Task
+from holdfast.kernel.clock import monotonic
 from holdfast.kernel.outcomes import Outcome
 from holdfast.kernel.threads import ThreadCall
 from holdfast.store.records import Claim, Finish, Lease
@@ -27,7 +29,7 @@ class Run:
     """A claim, its task when this program knows it, and what is going on with it."""
 
     __slots__ = (
-        "began", "claim", "ending", "finish", "job", "limit_until", "lock", "lock_until", "over", "reason", "stop", "task", "thread", "timer", "until", "work",
+        "began", "claim", "ending", "finish", "is_probe", "job", "limit_until", "lock", "lock_until", "over", "reason", "reservation", "stop", "task", "thread", "timer", "until", "work",
     )  # fmt: skip
 
     def __init__(self, claim: Claim, task: Task[Any, Any] | None, until: float) -> None:
@@ -45,6 +47,8 @@ class Run:
         self.stop: Stop | None = None
         self.reason = ""  # of a cancellation
         self.ending: Outcome | None = None  # how it ends, as soon as that is known
+        self.reservation: Reservation | None = None  # quota of its guard, for the first call inside
+        self.is_probe = False  # it finds out whether what its guard stands before is well again
         self.finish: Finish | None = None  # the same on its way to the store
         self.over = False  # its body has ended, and only the token decides what becomes of it
 
@@ -53,9 +57,19 @@ class Run:
         return self.claim.job_id, self.claim.token
 
     @property
+    def is_guarded(self) -> bool:
+        return self.task is not None and self.task.declaration.guard is not None
+
+    @property
     def needs_lease(self) -> bool:
         """Not after the task has committed its success: what it does then changes nothing."""
         return not (self.job is not None and self.job.completed)
+
+    def time_left(self) -> float | None:
+        """Seconds until its deadline, at least 0, by the database's clock when it was claimed; None: it has none."""
+        if self.claim.deadline is None:
+            return None
+        return max(0.0, self.until + self.claim.deadline - self.claim.lease_until - monotonic())
 
     def halt(self, stop: Stop, reason: str = "") -> None:
         """Stop it, once; a lost lease counts more than any reason before it."""

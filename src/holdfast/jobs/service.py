@@ -15,6 +15,8 @@ from holdfast.jobs.enqueue import Enqueuer
 from holdfast.jobs.executor import Executor
 from holdfast.jobs.pace import check_slots
 from holdfast.jobs.registry import Registry
+from holdfast.jobs.releases import TTL as RELEASES_TTL
+from holdfast.jobs.releases import Releases
 from holdfast.jobs.renewer import Renewer
 from holdfast.jobs.run import Run
 from holdfast.jobs.scheduler import Scheduler
@@ -120,7 +122,10 @@ class WorkerService:
         known = Periodic("known-tasks", self._let_known_go, every=_KNOWN_EVERY)
         strays = Strays(self._store, worker)
         looks = Periodic("strays", strays.look, every=self._lease / 6)
-        services = Services([upkeep, scheduler, known, looks])
+        parts = [upkeep, scheduler, known, looks]
+        if guards := self._registry.guards:
+            parts.append(Releases(self._store, guards, owner=self.name, ttl=min(RELEASES_TTL, self._lease)))
+        services = Services(parts)
         await services.start()
         stack.push_async_callback(services.stop)
         self._troubles = [worker.trouble, renewer.trouble, services.trouble]

@@ -127,6 +127,7 @@ class Upkeep(Looping):
         pruned = await self._store.history.prune(keep=self._keep)
         await self._store.keys.prune(limit=1000)
         await self._store.leases.prune(limit=1000)
+        await self._store.guards.prune(limit=1000)
         if pruned.jobs:
             note("history.pruned", jobs=pruned.jobs)
         return pruned.more

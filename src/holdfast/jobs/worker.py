@@ -10,6 +10,7 @@ from contextlib import suppress
 from holdfast.jobs.allowance import Allowance
 from holdfast.jobs.endings import Endings
 from holdfast.jobs.executor import Executor
+from holdfast.jobs.gate import Gate
 from holdfast.jobs.judge import Ending, Released, Settled, Unknown
 from holdfast.jobs.pace import Pace
 from holdfast.jobs.registry import Registry
@@ -70,6 +71,7 @@ class Worker:
         self._returns = Returns(
             store.claims, lease=lease, is_over=self._is_known_to_be_over, on_empty=self._all_are_back
         )
+        self._gate = Gate()
         self._tasks: list[asyncio.Task[None]] = []
         self._hurried = float("inf")  # on the monotonic clock: until then what runs may end, while it leaves
         self._grace: asyncio.Timeout | None = None  # for what runs, while it leaves
@@ -244,16 +246,40 @@ class Worker:
         return not self._draining and monotonic() < began + self._lease * (1 - MARGIN)
 
     def _take(self, claims: list[Claim], began: float) -> None:
-        until = began + self._lease
+        until, guarded = began + self._lease, list[Run]()
         for claim in claims:
             run = Run(claim, self._registry.get(claim.task), until)
             self.runs[run.key] = run
             self._held[claim.queue] += 1
-            self._slots.add(run)
+            if run.is_guarded:
+                guarded.append(run)
+            else:
+                self._slots.add(run)
         self._allowance.took(len(claims))
+        if guarded:
+            spawn(self._pass_gate(guarded), name="worker-gate")
         if claims:
             crashpoint("claim.taken")
             self._slots.begin()
+
+    async def _pass_gate(self, runs: Sequence[Run]) -> None:
+        """Those that their guards refuse are held, uncharged, until somebody lets them go at the guard's pace."""
+        passed, refused = await self._gate.ask(runs)
+        if refused:
+            note("job.gated", guards=sorted({str(run.claim.guard) for run in refused}), jobs=len(refused))
+            await self._put_aside([run.claim for run in refused], Held.GUARD)
+            for run in refused:
+                self._forget(run)
+            self.look()  # for what is behind them
+        if self._draining:
+            await self._returns.put_back([run.claim for run in passed])
+            for run in passed:
+                self._forget(run)
+        else:
+            for run in passed:
+                self._slots.add(run)
+            self._slots.begin()
+        self._bell.set()
 
     def _report(self, run: Run, ending: Ending) -> None:
         """A run has ended: its slot is free, and what became of it goes into the next commit."""
@@ -288,12 +314,15 @@ class Worker:
     async def _hold(self, claim: Claim, why: str) -> None:
         """A task that this worker does not know: others may."""
         note("job.unknown_task", job=claim.job_id, task=claim.task, why=why)
+        await self._put_aside([claim], Held.UNKNOWN_TASK)
+
+    async def _put_aside(self, claims: Sequence[Claim], reason: Held) -> None:
         try:
             async with timeout(_STOP_GRACE):
-                await self._store.holds.hold([claim], Held.UNKNOWN_TASK)
+                await self._store.holds.hold(claims, reason)
         except (HoldfastError, TimeoutError) as error:
-            note("worker.hold_failed", job=claim.job_id, error=repr(error))
-            self._returns.begin([claim])
+            note("worker.hold_failed", jobs=len(claims), error=repr(error))
+            self._returns.begin(claims)
 
     def _over(self, run: Run) -> None:
         self._forget(run)

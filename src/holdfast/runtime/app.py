@@ -6,10 +6,14 @@ import asyncio
 from collections.abc import Callable, Coroutine, Mapping
 from contextlib import AbstractAsyncContextManager, AsyncExitStack
 from types import TracebackType
-from typing import Any, Concatenate, ParamSpec, Protocol, Self, TypeVar, overload
+from typing import Any, Concatenate, Never, ParamSpec, Protocol, Self, TypeVar, Unpack, overload
 from weakref import WeakSet
 
+from holdfast.fleet.guards import GuardFleet
 from holdfast.fleet.locks import Lock
+from holdfast.guards.fallback import Degraded, Fallback
+from holdfast.guards.guard import Guard
+from holdfast.guards.guard import Options as GuardOptions
 from holdfast.jobs.blocking import Portal
 from holdfast.jobs.dead import DeadLetters
 from holdfast.jobs.enqueue import Enqueuer
@@ -30,6 +34,7 @@ from holdfast.store.ports import Store, Tx
 
 P = ParamSpec("P")
 R = TypeVar("R")
+F = TypeVar("F")
 DEFAULT_QUEUES = {"default": 50}
 
 
@@ -56,6 +61,7 @@ class Holdfast:
         self.hooks = Hooks()
         self.registry = Registry(self.hooks)
         self.enqueuer = Enqueuer(self.hooks)
+        self.fleet = GuardFleet()
         self._entered = False
         self._leaving: asyncio.Task[None] | None = None
         self._workers: WeakSet[WorkerService] = WeakSet()
@@ -68,7 +74,7 @@ class Holdfast:
         self.location = where if isinstance(where, Location) else locate(where)
         self.store: Store = open_store(self.location)
         self.portal = Portal(self.store)
-
+        self.fleet.meet_at(self.store.guards)
         self.enqueuer.send_to(self.store, self.portal)
         self.jobs = JobsView(self.store)
         self.queues = QueuesView(self.store)
@@ -84,6 +90,7 @@ class Holdfast:
         try:
             await to_its_end(self.portal.take_over())
             await self.store.open()
+            await self.fleet.start()
         except BaseException:
             self._entered, self.portal.home = False, None
             raise
@@ -120,6 +127,7 @@ class Holdfast:
 
     async def _close(self) -> None:
         try:
+            await self.fleet.stop()
             await self.store.close()
         finally:  # not before: a thread would open the store again while it is being closed
             self._entered, self.portal.home, self._leaving = False, None, None
@@ -139,6 +147,24 @@ class Holdfast:
     # --- declaring ---
 
     @overload
+    def guard(
+        self, name: str, /, *, fallback: None = None, **options: Unpack[GuardOptions]
+    ) -> Guard[Never]: ...
+    @overload
+    def guard(
+        self, name: str, /, *, fallback: Fallback[F] | Callable[..., F], **options: Unpack[GuardOptions]
+    ) -> Guard[Degraded[F]]: ...
+    def guard(self, name: str, /, **options: Any) -> Any:
+        """A guard around the calls to one service, shared by the fleet: `stripe = hf.guard("stripe", timeout=5, …)`.
+
+        Options: timeout, deadline, retry, budget, breaker, limiter, bulkhead, fallback, classify, repeatable. Its limiter's rate
+        and its breaker's state are those of all processes on this database; without it each goes on by itself.
+        """
+        guard: Guard[Any] = Guard(name, **options)
+        self.fleet.add(guard)
+        return guard
+
+    @overload
     def task(self, function: Callable[Concatenate[Job, P], Coroutine[Any, Any, R]], /) -> Task[P, R]: ...
     @overload
     def task(self, function: Callable[P, Coroutine[Any, Any, R]], /) -> Task[P, R]: ...
@@ -149,7 +175,7 @@ class Holdfast:
     def task(self, function: Any = None, /, **options: Any) -> Any:
         """Make a function a task: `@hf.task`, or `@hf.task(queue="mail", retry=Backoff(attempts=8), timeout=30)`.
 
-        Options: name, aliases, queue, retry, timeout, priority, expires, max_waiting, process, and the templates lock, unique,
+        Options: name, aliases, queue, retry, timeout, priority, expires, max_waiting, process, guard, and the templates lock, unique,
         ordered, tenant and concurrency=(template, limit), rendered from the arguments. The function stays callable as it is.
         """
         if function is None:

@@ -1,0 +1,59 @@
+"""The gate before a guarded task: its guard is asked before a run begins. Whoever is refused is held, uncharged."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from holdfast.guards.guard import Guard
+from holdfast.guards.ports import State
+from holdfast.guards.reservations import Reservation
+from holdfast.jobs.gating import key_of
+from holdfast.jobs.run import Run
+from holdfast.kernel.clock import monotonic, sleep
+
+_MOMENT = 0.02  # seconds in which a fleet's quota arrives that nobody has asked for lately
+_COST = 1.0
+
+
+class Gate:
+    """Of one worker. It takes quota for each run, which the first call inside spends; it never makes the call itself."""
+
+    def __init__(self) -> None:
+        self._probing: dict[
+            str, Run
+        ] = {}  # by guard: the one run that finds out, while its breaker is half open
+
+    async def ask(self, runs: Sequence[Run]) -> tuple[list[Run], list[Run]]:
+        """Those that may begin, and those that are refused."""
+        passed = [run for run in runs if self._admits(run)]
+        if len(passed) < len(runs):
+            await sleep(_MOMENT)
+            passed += [run for run in runs if run not in passed and self._admits(run)]
+        return passed, [run for run in runs if run not in passed]
+
+    def _admits(self, run: Run) -> bool:
+        guard = None if run.task is None else run.task.declaration.guard
+        if guard is None:
+            return True
+        if not self._breaker_admits(guard, run):
+            return False
+        if guard.limiter is None:
+            return True
+        found = guard.limiter.reserved(key_of(guard, run.claim.guard), _COST, monotonic(), 0.0)
+        if isinstance(found, Reservation):
+            run.reservation = found
+        return isinstance(found, Reservation)
+
+    def _breaker_admits(self, guard: Guard[Any], run: Run) -> bool:
+        breaker = guard.breaker
+        if breaker is None or breaker.state is State.CLOSED:
+            return True
+        other = self._probing.get(guard.name)
+        is_free = other is None or other.over or other is run
+        if breaker.state is State.OPEN or breaker.retry_in() != 0.0 or not is_free:
+            breaker.wanted()
+            return False
+        self._probing[guard.name] = run
+        run.is_probe = True
+        return True

@@ -1,0 +1,110 @@
+"""Lets held jobs go when their guard would admit them: at the limiter's rate, and one by one while its breaker is half open."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+from holdfast.guards.guard import Guard
+from holdfast.guards.ports import State
+from holdfast.jobs.gating import key_of
+from holdfast.kernel.clock import monotonic, sleep
+from holdfast.kernel.randomness import jittered
+from holdfast.kernel.service import Looping
+from holdfast.kernel.telemetry import note
+from holdfast.store.ports import Store
+from holdfast.store.records import Gated, Lease
+from holdfast.store.states import Held
+
+LEASE_NAME = "holdfast:guard:{}"
+TTL = 5.0  # seconds; a killed holder's successor begins after that
+_BUSY, _IDLE = 0.2, 1.0  # seconds between looks: while something is held, and else
+_PART = 500  # jobs of one turn
+_SECOND = 1.0  # of the rate: so much is let go at once at most
+
+
+class Pour:
+    """How many jobs of one key may go now."""
+
+    def __init__(self, now: float) -> None:
+        self._at, self._room = now, 1.0
+
+    def take(self, guard: Guard[Any], key: str, now: float) -> int:
+        breaker, limiter = guard.breaker, guard.limiter
+        passed, self._at = now - self._at, now
+        if breaker is not None and breaker.state is not State.CLOSED:
+            breaker.wanted()
+            self._room = 1.0
+            return int(breaker.retry_in() == 0.0)
+        if limiter is None:
+            return _PART
+        rate = limiter.rate(key=key)
+        self._room = min(self._room + passed * rate, max(1.0, rate * _SECOND))
+        number = min(int(self._room), _PART, int(limiter.allowance(key=key).remaining))
+        self._room -= number
+        return number
+
+
+class Releases(Looping):
+    """A service of every worker that has guarded tasks; of each guard one worker at a time does it, under a lease."""
+
+    def __init__(self, store: Store, guards: Iterable[Guard[Any]], *, owner: str, ttl: float = TTL) -> None:
+        super().__init__("releases")
+        self._store, self._owner, self._ttl = store, owner, ttl
+        self._guards = {guard.name: guard for guard in guards}
+        self._leases: dict[str, tuple[Lease, float]] = {}  # by guard, and when it was last renewed
+        self._pours: dict[str, Pour] = {}
+
+    async def _run(self) -> None:
+        while True:
+            is_busy = False
+            try:
+                is_busy = await self._look()
+                self._trouble = None
+            except Exception as error:  # noqa: BLE001  somebody must do it
+                self._trouble = f"releases: {error}"
+                note("releases.failed", error=repr(error))
+            await sleep(jittered(_BUSY if is_busy else _IDLE))
+
+    async def _look(self) -> bool:
+        """Whether anything is held."""
+        found, after = list[Gated](), None
+        while part := await self._store.holds.gated(after=after, limit=_PART):
+            found += part
+            after = part[-1].guard
+            if after is None or len(part) < _PART:
+                break
+        keys = [gated.guard for gated in found if gated.guard is not None]
+        known = [(text, guard) for text in keys if (guard := self._guard_of(text)) is not None]
+        self._pours = {text: self._pours.get(text) or Pour(monotonic()) for text, _ in known}
+        let_go = 0
+        for text, guard in known:
+            if await self._is_ours(guard.name):
+                let_go += await self._let_go(text, guard)
+        if let_go:
+            self._store.wakeups.hint(("*",))  # they may be of any queue
+        return bool(known)
+
+    def _guard_of(self, text: str) -> Guard[Any] | None:
+        """Of a rendered key; a guard's name may be the beginning of another's."""
+        names = [text, *(text[:at] for at in range(len(text) - 1, 0, -1) if text[at] == "/")]
+        return next((self._guards[name] for name in names if name in self._guards), None)
+
+    async def _is_ours(self, name: str) -> bool:
+        now = monotonic()
+        lease, renewed = self._leases.pop(name, (None, 0.0))
+        if lease is not None and now - renewed < self._ttl / 3:
+            self._leases[name] = lease, renewed
+            return True
+        if lease is not None:
+            lease = await self._store.leases.renew(lease, ttl=self._ttl)
+        else:
+            text = LEASE_NAME.format(name)
+            lease = await self._store.leases.acquire(text, owner=self._owner, ttl=self._ttl)
+        if lease is not None:
+            self._leases[name] = lease, now
+        return lease is not None
+
+    async def _let_go(self, text: str, guard: Guard[Any]) -> int:
+        number = self._pours[text].take(guard, key_of(guard, text), monotonic())
+        return await self._store.holds.unhold(Held.GUARD, guard=text, limit=number) if number > 0 else 0
