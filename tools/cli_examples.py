@@ -22,6 +22,7 @@ from pathlib import Path
 from holdfast.kernel.outcomes import Dead, Done, Outcome, Retry, Unknown
 from holdfast.kernel.world import inhabit
 from holdfast.runtime.cli import main as holdfast
+from holdfast.store.breakers import BreakerReport, BreakerState
 from holdfast.store.ports import Store
 from holdfast.store.records import Claim, Finish, NewJob
 from holdfast.store.sqlite.store import SqliteStore
@@ -167,8 +168,23 @@ async def _filled(clock: ManualClock) -> None:
     await store.jobs.enqueue([_job(6, "mail.send", "mail", _SECRET % 44)])
     await store.jobs.enqueue([_job(7, "mail.send", "mail", _SECRET % 45, delay=3_600.0)])
     await store.leases.acquire("report:2026-11", owner="worker-7", ttl=300)
+    await _guard(store)
     clock.advance(20)
     await store.close()
+
+
+async def _guard(store: Store) -> None:
+    """Two of three nodes found that their calls fail, so it is open for all; a key of another guard was slowed."""
+    for node, state, failures in (
+        ("web-1", BreakerState.OPEN, 17),
+        ("web-2", BreakerState.OPEN, 20),
+        ("web-3", BreakerState.CLOSED, 1),
+    ):
+        said = BreakerReport("stripe", state, open_for=25.0, calls=24, failures=failures)
+        mailer = BreakerReport("mailer", BreakerState.CLOSED, calls=310)
+        await store.guards.report(node, [said, mailer], ttl=60)
+    await store.guards.open_fleet("stripe", generation=0, open_for=25.0)
+    await store.guards.slow("mailer", "user:42", rate=0.5, pause=60.0)
 
 
 async def _publish(store: Store) -> None:

@@ -139,3 +139,7 @@ async def _end(store, ids, outcome, queue) -> None:
     claims = await store.claims.claim({queue: len(ids)}, lease=30, worker="w1")
     assert {claim.job_id for claim in claims} == set(ids), "only these should be ready in their queue"
     assert all(await store.claims.finish([Finish(claim, outcome) for claim in claims]))
+
+
+async def audit(store, subject):
+    return [(entry.actor, entry.action) for entry in await store.audit.find(subject=subject)]

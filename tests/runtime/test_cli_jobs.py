@@ -1,14 +1,10 @@
 """`holdfast jobs`, `dead` and `queues` on both stores: what they print, what they change, and who did it."""
 
 import pytest
-from cli_kit import SECRET_ARGS, put, put_dead, put_done, put_running
+from cli_kit import SECRET_ARGS, audit, put, put_dead, put_done, put_running
 
 from holdfast.kernel.ids import new_id
 from holdfast.runtime.cli import replays
-
-
-async def audit(store, subject):
-    return [(entry.actor, entry.action) for entry in await store.audit.find(subject=subject)]
 
 
 async def state(store, job_id):

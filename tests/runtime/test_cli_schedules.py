@@ -2,6 +2,8 @@
 
 from datetime import UTC, datetime
 
+from cli_kit import audit
+
 from holdfast.kernel.ids import new_id
 from holdfast.store.records import NewJob
 
@@ -12,10 +14,6 @@ async def tick(store, name, nominal):
 
 async def lease(store, name, ttl=60.0):
     return await store.leases.acquire(name, owner="w1", ttl=ttl)
-
-
-async def audit(store, subject):
-    return [(entry.actor, entry.action) for entry in await store.audit.find(subject=subject)]
 
 
 # --- schedules ---

@@ -75,6 +75,11 @@ class Member:
             breaker.state is not State.CLOSED or self._probe is not None or self._opened >= 0
         )
 
+    @property
+    def is_in_use(self) -> bool:
+        """Whether there were calls since the last report."""
+        return self._breaker is not None and bool(self._calls) and self._breaker.calls != self._calls[-1][1]
+
     def hear(self, fleet: FleetBreaker) -> None:
         """What holds for all."""
         breaker, before, self._heard = self._breaker, self._heard, fleet

@@ -20,7 +20,11 @@ from holdfast.store.breakers import BreakerReport, FleetBreaker
 from holdfast.store.quota import Grant, Pace, Want
 
 TTL = 10.0  # seconds for which what a node says counts
-_SOON, _SELDOM = 0.5, 3.0  # seconds between reports: while a breaker is not closed, and else
+_SOON, _OFTEN, _SELDOM = (
+    0.5,
+    1.0,
+    3.0,
+)  # seconds between reports: while a breaker is not closed, while there are calls, else
 _PATIENCE = 2.0  # seconds for one round of questions; then this process is on its own
 _AGAIN = 1.0  # seconds until a silent store is asked again
 _SHORTEST = 0.005  # seconds between two rounds
@@ -53,6 +57,11 @@ class GuardFleet(Looping):
         self._slices = Slices(self._wake)
         self._shared: Shared | None = None
         self._next_report = 0.0
+        self._sits_out = False
+
+    def sit_out(self) -> None:
+        """This process makes no calls: it is no node of the fleet, and hears of nothing."""
+        self._sits_out = True
 
     def add(self, guard: Guard[object]) -> None:
         """Its limiter and breaker are shared from now on."""
@@ -71,6 +80,8 @@ class GuardFleet(Looping):
         self._shared = shared
 
     async def start(self) -> None:
+        if self._sits_out:
+            return
         self._loop, self._news = asyncio.get_running_loop(), asyncio.Event()
         self._next_report = 0.0
         self._slices.come_back()
@@ -127,6 +138,7 @@ class GuardFleet(Looping):
         if self._trouble is None and self.guards:
             note("guards.alone", node=self.node, processes=self._slices.nodes, error=repr(error))
         self._trouble = f"guards: on their own, because {error!r}"
+        self._next_report = 0.0  # only an answer ends this, so there must be a question
         self._slices.go_alone()
 
     def _found(self) -> None:
@@ -148,8 +160,7 @@ class GuardFleet(Looping):
             await self._take(shared, wants)
 
     async def _report(self, shared: Shared) -> None:
-        is_busy = any(member.is_busy for member in self._members.values())
-        self._next_report = monotonic() + jittered(_SOON if is_busy else _SELDOM)
+        self._next_report = monotonic() + jittered(self._pause())
         reports = {name: member.report() for name, member in self._members.items()}
         heard = await shared.report(self.node, [*reports.values()], ttl=TTL)
         self._slices.nodes = 1 + max((len(each.others) for each in heard), default=0)
@@ -158,6 +169,12 @@ class GuardFleet(Looping):
             member.hear(fleet)
             await member.decide(shared, reports[fleet.guard])
         self._slices.tidy()
+
+    def _pause(self) -> float:
+        members = self._members.values()
+        if any(member.is_busy for member in members):
+            return _SOON
+        return _OFTEN if any(member.is_in_use for member in members) else _SELDOM
 
     async def _take(self, shared: Shared, wants: list[Want]) -> None:
         asked = monotonic()

@@ -47,8 +47,8 @@ class Reservation:
         return is_good
 
     def is_of(self, giver: object, key: str, cost: float) -> bool:
-        """Whether it can be used for this."""
-        return self.is_open and self._giver is giver and self.key == key and self.cost >= cost
+        """Whether it can be used for this. A call that names no key has that of the reservation it came with."""
+        return self.is_open and self._giver is giver and key in (self.key, "") and self.cost >= cost
 
 
 _carried: ContextVar[Reservation | None] = ContextVar("holdfast_reservation", default=None)

@@ -13,6 +13,7 @@ from holdfast.runtime.cli import (
     dead,
     demo,
     doctor,
+    guards,
     health,
     jobs,
     locks,
@@ -26,7 +27,7 @@ from holdfast.runtime.cli.parser import Parser
 
 __all__ = ["main"]
 
-GROUPS = (worker, jobs, dead, unknown, queues, schedules, locks, migrate, health, doctor, demo)
+GROUPS = (worker, jobs, dead, unknown, queues, schedules, locks, guards, migrate, health, doctor, demo)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

@@ -46,6 +46,7 @@ def on_store(act: Act, check: Check | None, options: Namespace) -> int:
 
 
 async def _opened(hf: Holdfast, act: Act, options: Namespace) -> int:
+    hf.fleet.sit_out()
     async with hf:
         return await act(hf, options)
 

@@ -1,0 +1,266 @@
+"""`@hf.task(guard=…)`: who is refused is held, uncharged, without a slot, and goes on at the guard's pace."""
+
+import asyncio
+
+import pytest
+from waiting import until
+
+from holdfast import Backoff, Holdfast, Job
+from holdfast.guards import Breaker, Bulkhead, DeadlinePassed, Guard, Limiter, deadline, time_left
+from holdfast.guards.ports import State
+from holdfast.kernel.clock import monotonic
+from holdfast.kernel.errors import JobCancelled, UsageError
+from holdfast.store.records import Gated
+from holdfast.store.states import Held
+from holdfast.store.states import State as JobState
+
+FEW = Backoff(attempts=2, first=0.01, ceiling=0.02)
+
+
+class Provider:
+    """What the tasks call, and when it was called."""
+
+    def __init__(self):
+        self.times, self.failure = [], None
+
+    async def ask(self):
+        self.times.append(monotonic())
+        if self.failure is not None:
+            raise self.failure
+
+
+class TooMany(Exception):
+    status_code = 429
+
+    def __init__(self, retry_after):
+        super().__init__("too many")
+        self.retry_after = retry_after
+
+
+@pytest.fixture
+def provider():
+    return Provider()
+
+
+def guarded(hf, provider, **parts):
+    guard = hf.guard("api", **parts)
+
+    @hf.task(name="ask", guard=guard, retry=FEW)
+    async def ask(user: int = 0) -> int:
+        await guard.call(provider.ask)
+        return user
+
+    @hf.task(name="other")
+    async def other() -> str:
+        return "done"
+
+    return guard, ask, other
+
+
+async def all_done(handles, seconds=30):
+    return [await handle.result(seconds) for handle in handles]
+
+
+async def test_jobs_above_the_rate_wait_without_slots_and_others_go_on(hf, provider):
+    _, ask, other = guarded(hf, provider, limiter=Limiter(rate=20, burst=5))
+    async with hf.worker({"default": 4}):
+        handles = await ask.enqueue_many([{}] * 40)
+        began = monotonic()
+        assert await (await other.enqueue()).result(5) == "done"
+        assert monotonic() - began < 2
+        await until(lambda: hf.store.holds.gated())
+        await all_done(handles)
+    assert len(provider.times) == 40
+    times = provider.times
+    assert not any(
+        last - first + 1 > 20 * (times[last] - times[first]) + 5 + 1e-6
+        for first in range(40)
+        for last in range(first, 40)
+    )
+    assert {(await handle.record()).attempt for handle in handles} == {1}
+
+
+async def test_the_call_inside_spends_what_the_gate_has_taken(hf, provider):
+    guard, ask, _ = guarded(hf, provider, limiter=Limiter(rate=0.01, burst=3))
+    async with hf.worker():
+        assert await all_done(await ask.enqueue_many([{}]))
+    assert guard.limiter.allowance().remaining == pytest.approx(2, abs=0.1)
+
+
+async def test_nobody_dies_of_an_outage(hf, provider):
+    guard, ask, other = guarded(hf, provider, breaker=Breaker(failures=2, cooldown=0.4, permits=1))
+    provider.failure = ConnectionRefusedError(111, "no")
+    async with hf.worker():
+        handles = await ask.enqueue_many([{}] * 20)
+        await until(lambda: guard.breaker.state is State.OPEN)
+        calls = len(provider.times)
+        await until(lambda: len(provider.times) > calls + 2)  # it is asked now and then
+        assert len(provider.times) < 20
+        assert await (await other.enqueue()).result(5) == "done"
+        [found] = await hf.store.holds.gated()
+        assert found.guard == "api"
+        assert found.number >= 15
+        provider.failure = None
+        await all_done(handles)
+    attempts = [(await handle.record()).attempt for handle in handles]
+    assert max(attempts) <= 2
+    assert attempts.count(1) >= 17  # those that found out first have really tried
+
+
+@pytest.mark.parametrize("asked", [0.3, 10**9, -1, "garbage", "Thu, 01 Jan 2026 00:00:00 GMT", None])
+async def test_who_is_told_to_come_later_does_and_is_not_charged(hf, provider, asked):
+    _, ask, _ = guarded(hf, provider, limiter=Limiter(rate=50, burst=5, floor=5, longest_pause=0.5))
+    provider.failure = TooMany(asked)
+    async with hf.worker():
+        handles = await ask.enqueue_many([{}] * 5)
+        await until(lambda: provider.times)
+        await asyncio.sleep(1)
+        assert len(provider.times) < 15
+        provider.failure = None
+        await all_done(handles)
+    assert {(await handle.record()).attempt for handle in handles} == {1}
+
+
+async def test_a_key_for_each_user(hf, provider):
+    _, ask, _ = guarded(hf, provider, limiter=Limiter(rate=0.02, burst=1, per="user:{user}"))
+    async with hf.worker():
+        handles = await ask.enqueue_many([{"user": user} for user in (1, 2, 1, 3, 1)])
+        await all_done([handles[0], handles[1], handles[3]])
+        await until(lambda: hf.store.holds.gated())
+        assert await hf.store.holds.gated() == [Gated("api/user:1", 2)]
+        held = await handles[2].record()
+        assert (held.state, held.held, held.guard, held.attempt) == (
+            JobState.QUEUED,
+            Held.GUARD,
+            "api/user:1",
+            0,
+        )
+
+
+async def test_what_no_gate_saw_is_not_charged_either(hf, provider):
+    guard = hf.guard("api", breaker=Breaker(failures=1, cooldown=0.3, permits=1))
+
+    @hf.task(retry=FEW)
+    async def ask() -> None:
+        await guard.call(provider.ask)
+
+    with pytest.raises(ConnectionRefusedError):
+        provider.failure = ConnectionRefusedError(111, "no")
+        await guard.call(provider.ask)
+    provider.failure = None
+    async with hf.worker():
+        handle = await ask.enqueue()
+        await handle.result(20)
+    assert (await handle.record()).attempt == 1
+
+
+async def test_a_real_failure_is_charged(hf):
+    guard = hf.guard("api", breaker=Breaker(failures=10))
+
+    @hf.task(guard=guard, retry=FEW)
+    async def fail() -> None:
+        raise ValueError("no")
+
+    async with hf.worker():
+        handle = await fail.enqueue()
+        await until(lambda: _is(handle, JobState.DEAD))
+    assert (await handle.record()).attempt == 2
+
+
+async def _is(handle, state):
+    return (await handle.record()).state is state
+
+
+async def test_plain_functions_too(hf, provider):
+    guard = hf.guard("api", limiter=Limiter(rate=0.01, burst=1))
+
+    @hf.task(guard=guard)
+    def ask() -> float:
+        return guard.call_sync(monotonic)
+
+    async with hf.worker():
+        assert await (await ask.enqueue()).result(10)
+
+
+async def test_a_worker_that_leaves_puts_back_what_waits_at_the_gate(hf, provider):
+    _, ask, _ = guarded(hf, provider, limiter=Limiter(rate=0.01, burst=1))
+    async with hf.worker():
+        handles = await ask.enqueue_many([{}] * 30)
+    records = [await handle.record() for handle in handles]
+    assert all(record.state in (JobState.QUEUED, JobState.SUCCEEDED) for record in records)
+    assert all(record.attempt == 0 for record in records if record.state is JobState.QUEUED)
+
+
+def test_what_is_no_guard_is_refused(tmp_path):
+    hf = Holdfast(f"sqlite:///{tmp_path / 'x.db'}")
+    with pytest.raises(UsageError, match=r"guard is what hf\.guard"):
+
+        @hf.task(guard="stripe")
+        async def one() -> None: ...
+
+    with pytest.raises(
+        UsageError, match=r"is per user, and the task has no argument 'user'\. There are: name"
+    ):
+
+        @hf.task(guard=hf.guard("api", limiter=Limiter(rate=1, per="{user}")))
+        async def two(name: str) -> None: ...
+
+
+async def test_a_guard_that_is_not_shared_gates_too(hf, provider):
+    guard = Guard("mine", bulkhead=Bulkhead(1), limiter=Limiter(rate=100))
+
+    @hf.task(guard=guard)
+    async def ask() -> None:
+        await guard.call(provider.ask)
+
+    async with hf.worker():
+        await all_done(await ask.enqueue_many([{}] * 5))
+    assert len(provider.times) == 5
+
+
+# --- deadlines ---
+
+
+async def test_the_deadline_goes_with_the_job(hf):
+    @hf.task
+    async def left(job: Job) -> float:
+        return time_left()
+
+    async with hf.worker():
+        with deadline(30):
+            handle = await left.enqueue()
+        assert 20 < await handle.result(10) <= 30
+
+
+async def test_nothing_starts_after_its_deadline(hf):
+    ran = []
+
+    @hf.task
+    async def late() -> None:
+        ran.append(1)
+
+    with deadline(0.01):
+        handle = await late.enqueue()
+    await asyncio.sleep(0.05)
+    async with hf.worker():
+        with pytest.raises(JobCancelled, match="deadline had passed before it could begin"):
+            await handle.result(10)
+    assert not ran
+
+
+async def test_a_call_after_the_deadline_ends_the_job(hf, provider):
+    guard = hf.guard("api", timeout=5)
+
+    @hf.task(retry=FEW)
+    async def slow() -> None:
+        await asyncio.sleep(0.3)
+        with pytest.raises(DeadlinePassed):
+            await guard.call(provider.ask)
+        await guard.call(provider.ask)
+
+    async with hf.worker():
+        with deadline(0.2):
+            handle = await slow.enqueue()
+        with pytest.raises(JobCancelled, match="its deadline has passed"):
+            await handle.result(10)
+    assert not provider.times
