@@ -37,6 +37,11 @@ def render(guard: Guard[Any], arguments: Mapping[str, Any]) -> str:
     return check_name("guard", f"{guard.name}/{key}")
 
 
+def is_under(guard: Guard[Any], text: str | None) -> bool:
+    """Whether a rendered key is this guard's. A job may be older than the guard of its task."""
+    return text is not None and (text == guard.name or text.startswith(f"{guard.name}/"))
+
+
 def key_of(guard: Guard[Any], text: str | None) -> str:
     """The limiter's key, of a rendered one."""
     prefix = f"{guard.name}/"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 from holdfast.guards.guard import Guard
@@ -19,6 +19,7 @@ from holdfast.store.states import Held
 LEASE_NAME = "holdfast:guard:{}"
 TTL = 5.0  # seconds; a killed holder's successor begins after that
 _BUSY, _IDLE = 0.2, 1.0  # seconds between looks: while something is held, and else
+_STRANGE = 30.0  # seconds between looks at jobs of guards that are not known here
 _PART = 500  # jobs of one turn
 _SECOND = 1.0  # of the rate: so much is let go at once at most
 
@@ -48,10 +49,19 @@ class Pour:
 class Releases(Looping):
     """A service of every worker that has guarded tasks; of each guard one worker at a time does it, under a lease."""
 
-    def __init__(self, store: Store, guards: Iterable[Guard[Any]], *, owner: str, ttl: float = TTL) -> None:
+    def __init__(
+        self,
+        store: Store,
+        guards: Iterable[Guard[Any]],
+        tasks: Sequence[str],
+        *,
+        owner: str,
+        ttl: float = TTL,
+    ) -> None:
         super().__init__("releases")
-        self._store, self._owner, self._ttl = store, owner, ttl
+        self._store, self._tasks, self._owner, self._ttl = store, tasks, owner, ttl
         self._guards = {guard.name: guard for guard in guards}
+        self._next_strange = 0.0
         self._leases: dict[str, tuple[Lease, float]] = {}  # by guard, and when it was last renewed
         self._pours: dict[str, Pour] = {}
 
@@ -77,13 +87,21 @@ class Releases(Looping):
         keys = [gated.guard for gated in found if gated.guard is not None]
         known = [(text, guard) for text in keys if (guard := self._guard_of(text)) is not None]
         self._pours = {text: self._pours.get(text) or Pour(monotonic()) for text, _ in known}
-        let_go = 0
+        let_go = await self._let_strange_go([text for text in keys if self._guard_of(text) is None])
         for text, guard in known:
             if await self._is_ours(guard.name):
                 let_go += await self._let_go(text, guard)
         if let_go:
             self._store.wakeups.hint(("*",))  # they may be of any queue
         return bool(known)
+
+    async def _let_strange_go(self, keys: Sequence[str]) -> int:
+        """Held by guards that this program does not have, now and then those of its own tasks: theirs may be another by now."""
+        if not keys or monotonic() < self._next_strange:
+            return 0
+        self._next_strange = monotonic() + jittered(_STRANGE)
+        unhold = self._store.holds.unhold
+        return sum([await unhold(Held.GUARD, guard=text, tasks=self._tasks, limit=_PART) for text in keys])
 
     def _guard_of(self, text: str) -> Guard[Any] | None:
         """Of a rendered key; a guard's name may be the beginning of another's."""

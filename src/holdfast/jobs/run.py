@@ -7,6 +7,7 @@ from enum import Enum
 from typing import Any
 
 from holdfast.guards.reservations import Reservation
+from holdfast.jobs.gating import is_under
 from holdfast.jobs.job import Job
 from holdfast.jobs.task import Task
 from holdfast.kernel.clock import monotonic
@@ -59,6 +60,12 @@ class Run:
     @property
     def is_guarded(self) -> bool:
         return self.task is not None and self.task.declaration.guard is not None
+
+    @property
+    def is_under_guard(self) -> bool:
+        """Whether it was enqueued for the guard that its task has."""
+        guard = None if self.task is None else self.task.declaration.guard
+        return guard is not None and is_under(guard, self.claim.guard)
 
     @property
     def needs_lease(self) -> bool:

@@ -124,7 +124,8 @@ class WorkerService:
         looks = Periodic("strays", strays.look, every=self._lease / 6)
         parts = [upkeep, scheduler, known, looks]
         if guards := self._registry.guards:
-            parts.append(Releases(self._store, guards, owner=self.name, ttl=min(RELEASES_TTL, self._lease)))
+            ttl, tasks = min(RELEASES_TTL, self._lease), self._registry.names
+            parts.append(Releases(self._store, guards, tasks, owner=self.name, ttl=ttl))
         services = Services(parts)
         await services.start()
         stack.push_async_callback(services.stop)

@@ -22,6 +22,7 @@ from holdfast.jobs.slots import Slots
 from holdfast.kernel.clock import monotonic, shorten, sleep, timeout
 from holdfast.kernel.crashpoints import crashpoint
 from holdfast.kernel.errors import HoldfastError
+from holdfast.kernel.outcomes import Snooze
 from holdfast.kernel.randomness import jittered
 from holdfast.kernel.spawn import end, spawn
 from holdfast.kernel.telemetry import note
@@ -33,6 +34,7 @@ from holdfast.store.states import Held
 _RETURNED = (Released, Unknown)
 POLL = 1.0  # seconds between looks when no wake-up comes
 _AHEAD_LIMIT = 0.5  # seconds for which what was taken ahead of its slot waits at most, about
+_STRANGE = 1.0  # seconds between looks of a job at a guard that it was not enqueued for
 _STOP_GRACE = 2.0  # seconds that stopped runs have to end, and a hold to be written
 
 
@@ -266,11 +268,7 @@ class Worker:
         """Those that their guards refuse are held, uncharged, until somebody lets them go at the guard's pace."""
         passed, refused = await self._gate.ask(runs)
         if refused:
-            note("job.gated", guards=sorted({str(run.claim.guard) for run in refused}), jobs=len(refused))
-            await self._put_aside([run.claim for run in refused], Held.GUARD)
-            for run in refused:
-                self._forget(run)
-            self.look()  # for what is behind them
+            await self._turn_away(refused)
         if self._draining:
             await self._returns.put_back([run.claim for run in passed])
             for run in passed:
@@ -280,6 +278,18 @@ class Worker:
                 self._slots.add(run)
             self._slots.begin()
         self._bell.set()
+
+    async def _turn_away(self, refused: Sequence[Run]) -> None:
+        """Who was enqueued when its task had another guard, or none, is put off: nobody would let go of it by that key."""
+        note("job.gated", guards=sorted({str(run.claim.guard) for run in refused}), jobs=len(refused))
+        known = [run for run in refused if run.is_under_guard]
+        await self._put_aside([run.claim for run in known], Held.GUARD)
+        for run in refused:
+            if run.is_under_guard:
+                self._forget(run)
+            else:
+                self._endings.add(run, Snooze(after=jittered(_STRANGE), reason="its guard refused it"))
+        self.look()  # for what is behind them
 
     def _report(self, run: Run, ending: Ending) -> None:
         """A run has ended: its slot is free, and what became of it goes into the next commit."""
