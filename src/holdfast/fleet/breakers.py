@@ -40,6 +40,8 @@ class Member:
         self._refusals = 0
         self._probe: Probe | None = None
         self._holds = False  # a person holds it, for the fleet
+        self._reset: int | None = None  # the last that was heard of
+        self._decides_elsewhere = False
 
     def report(self) -> BreakerReport:
         """Open only by what it has seen itself: what it was told would come back as news."""
@@ -80,22 +82,31 @@ class Member:
         """Whether there were calls since the last report."""
         return self._breaker is not None and bool(self._calls) and self._breaker.calls != self._calls[-1][1]
 
+    def hear_people(self, fleet: FleetBreaker) -> None:
+        """What people have decided, when they do so elsewhere: from now on nobody else is heard about that."""
+        self._decides_elsewhere = True
+        self._hear_people(fleet)
+
     def hear(self, fleet: FleetBreaker) -> None:
         """What holds for all."""
-        breaker, before, self._heard = self._breaker, self._heard, fleet
-        if breaker is None:
+        self._heard = fleet
+        if not self._decides_elsewhere:
+            self._hear_people(fleet)
+        if (breaker := self._breaker) is None:
             return
-        if before is not None and fleet.reset > before.reset:
-            breaker.reset()
-            self._opened = -1
-        self._hear_person(breaker, fleet)
         if fleet.open_for > 0 and fleet.generation > self._opened:
             self._opened = fleet.generation
             self._tell(breaker, fleet.open_for)
         elif fleet.open_for <= 0 and fleet.generation > self._opened:
             self._opened = -1  # it was closed for all: whoever is still open finds out by himself
 
-    def _hear_person(self, breaker: Breaker, fleet: FleetBreaker) -> None:
+    def _hear_people(self, fleet: FleetBreaker) -> None:
+        breaker, before, self._reset = self._breaker, self._reset, fleet.reset
+        if breaker is None:
+            return
+        if before is not None and fleet.reset > before:
+            breaker.reset()
+            self._opened = -1
         if fleet.held is None:
             if self._holds:
                 self._holds = False

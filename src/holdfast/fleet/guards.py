@@ -56,7 +56,8 @@ class GuardFleet(Looping):
         self._news = asyncio.Event()
         self._slices = Slices(self._wake)
         self._shared: Shared | None = None
-        self._next_report = 0.0
+        self._people: Shared | None = None
+        self._next_report = self._next_people = 0.0
         self._sits_out = False
 
     def sit_out(self) -> None:
@@ -76,14 +77,15 @@ class GuardFleet(Looping):
         self._next_report = 0.0
         self._wake()
 
-    def meet_at(self, shared: Shared) -> None:
-        self._shared = shared
+    def meet_at(self, shared: Shared, *, people: Shared | None = None) -> None:
+        """`people`: where they decide, when that is another place. It is asked also when the first is away."""
+        self._shared, self._people = shared, people
 
     async def start(self) -> None:
         if self._sits_out:
             return
         self._loop, self._news = asyncio.get_running_loop(), asyncio.Event()
-        self._next_report = 0.0
+        self._next_report = self._next_people = 0.0
         self._slices.come_back()
         await self._turn()  # what is open or held for all is so before the first call
         await super().start()
@@ -162,6 +164,8 @@ class GuardFleet(Looping):
     async def _report(self, shared: Shared) -> None:
         self._next_report = monotonic() + jittered(self._pause())
         reports = {name: member.report() for name, member in self._members.items()}
+        if self._people is not None:
+            await self._hear_people(self._people, [*reports.values()])
         heard = await shared.report(self.node, [*reports.values()], ttl=TTL)
         self._slices.nodes = 1 + max((len(each.others) for each in heard), default=0)
         for fleet in heard:
@@ -169,6 +173,12 @@ class GuardFleet(Looping):
             member.hear(fleet)
             await member.decide(shared, reports[fleet.guard])
         self._slices.tidy()
+
+    async def _hear_people(self, people: Shared, reports: list[BreakerReport]) -> None:
+        if monotonic() >= self._next_people:
+            self._next_people = monotonic() + jittered(_SELDOM)
+            for fleet in await people.report(self.node, reports, ttl=TTL):
+                self._members[fleet.guard].hear_people(fleet)
 
     def _pause(self) -> float:
         members = self._members.values()

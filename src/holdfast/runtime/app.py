@@ -57,7 +57,7 @@ class Holdfast:
     that is done by `migrate`, once for each version.
     """
 
-    def __init__(self, url: str | None = None) -> None:
+    def __init__(self, url: str | None = None, *, guards: str | None = None) -> None:
         self.hooks = Hooks()
         self.registry = Registry(self.hooks)
         self.enqueuer = Enqueuer(self.hooks)
