@@ -57,7 +57,7 @@ class Member:
             state,
             generation=record.generation,
             open_for=record.open_for if state is BreakerState.OPEN else 0.0,
-            calls=max(calls, record.calls, state is not BreakerState.CLOSED),
+            calls=max(calls, record.calls, int(state is not BreakerState.CLOSED)),
             failures=record.failures,
             slow=record.slow,
         )
