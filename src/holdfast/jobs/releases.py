@@ -6,6 +6,7 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from holdfast.guards.guard import Guard
+from holdfast.guards.limiter import Limiter
 from holdfast.guards.ports import State
 from holdfast.jobs.gating import key_of
 from holdfast.kernel.clock import monotonic, sleep
@@ -31,19 +32,23 @@ class Pour:
         self._at, self._room = now, 1.0
 
     def take(self, guard: Guard[Any], key: str, now: float) -> int:
-        breaker, limiter = guard.breaker, guard.limiter
-        passed, self._at = now - self._at, now
+        breaker = guard.breaker
+        number = self._metered(guard.limiter, key, now)
         if breaker is not None and breaker.state is not State.CLOSED:
             breaker.wanted()
-            self._room = 1.0
-            return int(breaker.retry_in() == 0.0)
+            self._room = min(self._room, 1.0)
+            number = min(number, int(breaker.retry_in() == 0.0))
+        self._room -= number
+        return number
+
+    def _metered(self, limiter: Limiter | None, key: str, now: float) -> int:
+        passed, self._at = now - self._at, now
         if limiter is None:
+            self._room = _PART
             return _PART
         rate = limiter.rate(key=key)
         self._room = min(self._room + passed * rate, max(1.0, rate * _SECOND))
-        number = min(int(self._room), _PART, int(limiter.allowance(key=key).remaining))
-        self._room -= number
-        return number
+        return min(int(self._room), _PART, int(limiter.allowance(key=key).remaining))
 
 
 class Releases(Looping):
