@@ -108,6 +108,18 @@ async def test_nobody_dies_of_an_outage(hf, provider):
     assert attempts.count(1) >= 17  # those that found out first have really tried
 
 
+async def test_a_probe_that_the_limiter_refuses_is_not_waited_for(hf, provider):
+    guard, ask, _ = guarded(
+        hf, provider, breaker=Breaker(failures=1, cooldown=0.3, permits=1), limiter=Limiter(rate=2, burst=1)
+    )
+    provider.failure = ConnectionRefusedError(111, "no")
+    async with hf.worker():
+        handles = await ask.enqueue_many([{}] * 3)
+        await until(lambda: len(provider.times) > 2)
+        provider.failure = None
+        await all_done(handles)
+
+
 @pytest.mark.parametrize("url", ["sqlite"], indirect=True)
 @pytest.mark.parametrize("asked", [0.3, 10**9, -1, "garbage", "Thu, 01 Jan 2026 00:00:00 GMT", None])
 async def test_who_is_told_to_come_later_does_and_is_not_charged(hf, provider, asked):

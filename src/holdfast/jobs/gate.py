@@ -36,24 +36,23 @@ class Gate:
         guard = None if run.task is None else run.task.declaration.guard
         if guard is None:
             return True
-        if not self._breaker_admits(guard, run):
+        if not self._breaker_admits(guard):
             return False
-        if guard.limiter is None:
-            return True
-        found = guard.limiter.reserved(key_of(guard, run.claim.guard), _COST, monotonic(), 0.0)
-        if isinstance(found, Reservation):
+        if guard.limiter is not None:
+            found = guard.limiter.reserved(key_of(guard, run.claim.guard), _COST, monotonic(), 0.0)
+            if not isinstance(found, Reservation):
+                return False
             run.reservation = found
-        return isinstance(found, Reservation)
+        if guard.breaker is not None and guard.breaker.state is not State.CLOSED:
+            self._probing[guard.name] = run
+            run.is_probe = True
+        return True
 
-    def _breaker_admits(self, guard: Guard[Any], run: Run) -> bool:
-        breaker = guard.breaker
+    def _breaker_admits(self, guard: Guard[Any]) -> bool:
+        breaker, other = guard.breaker, self._probing.get(guard.name)
         if breaker is None or breaker.state is State.CLOSED:
             return True
-        other = self._probing.get(guard.name)
-        is_free = other is None or other.over or other is run
-        if breaker.state is State.OPEN or breaker.retry_in() != 0.0 or not is_free:
-            breaker.wanted()
-            return False
-        self._probing[guard.name] = run
-        run.is_probe = True
-        return True
+        if breaker.retry_in() == 0.0 and (other is None or other.over):
+            return True
+        breaker.wanted()
+        return False
