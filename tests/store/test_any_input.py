@@ -274,9 +274,9 @@ async def test_sql_is_text(stores, sql):
 
 def verbs_of_the_ports():
     for port in RULES:
-        for verb, function in vars(getattr(ports, port)).items():
-            if inspect.iscoroutinefunction(function):  # `hint` never raises
-                yield port, verb, set(inspect.signature(function).parameters) - {"self", "tx"}
+        # `hint` never raises, and is no coroutine.
+        for verb, function in inspect.getmembers(getattr(ports, port), inspect.iscoroutinefunction):
+            yield port, verb, set(inspect.signature(function).parameters) - {"self", "tx"}
 
 
 def test_every_verb_of_the_ports_is_tried():

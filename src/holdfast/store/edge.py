@@ -9,6 +9,7 @@ from typing import Any, TypeVar
 
 from holdfast.kernel.names import check_name, check_seconds
 from holdfast.store import checks as c
+from holdfast.store.ports import SharedGuards
 
 T = TypeVar("T")
 Check = Callable[[Any], object]  # raises, or gives the value to go on with; None: as it was given
@@ -162,10 +163,21 @@ RULES: dict[str, dict[str, dict[str, Check]]] = {
     "Diagnosis": {"examine": {"processes": partial(c.check_limit, kind="processes")}},
 }
 
+SHARED = [verb for verb in RULES["Guards"] if verb in vars(SharedGuards)]
+
 
 def checked(subject: type[T]) -> type[T]:
     """A store's class for one of the ports: its verbs check what they are given first."""
-    for verb, rules in RULES[subject.__name__].items():
+    return _checked(subject, RULES[subject.__name__])
+
+
+def checked_shared(subject: type[T]) -> type[T]:
+    """The same for a class that has only the shared part of `Guards`, whatever it is called."""
+    return _checked(subject, {verb: RULES["Guards"][verb] for verb in SHARED})
+
+
+def _checked(subject: type[T], verbs: dict[str, dict[str, Check]]) -> type[T]:
+    for verb, rules in verbs.items():
         setattr(subject, verb, _checking(getattr(subject, verb), rules))
     return subject
 

@@ -248,7 +248,7 @@ class Keys(Protocol):
     async def prune(self, *, limit: int = 1000) -> int: ...
 
 
-class Guards(Protocol):
+class SharedGuards(Protocol):
     """What a fleet's breakers and limiters share. They decide by themselves, and look here about once a second."""
 
     async def take(self, wants: Sequence[Want]) -> list[Grant]:
@@ -289,6 +289,10 @@ class Guards(Protocol):
 
     async def probed(self, probe: Probe) -> bool:
         """Give the permit back. False: it had ended."""
+
+
+class Guards(SharedGuards, Protocol):
+    """And what people decide about them, look at, and forget: that is in a database, whatever holds the rest."""
 
     async def hold(self, name: str, state: BreakerState, *, actor: str) -> None:
         """A person keeps the breaker open or closed, until `let_go`; leaves an audit row."""

@@ -16,16 +16,17 @@ import sys
 # pytest shows the values in a failed `assert` only of modules that it knew of before they were imported.
 if (_pytest := sys.modules.get("pytest")) is not None:
     _subjects = "jobs enqueue cancels claims finishes fencing reports rescues suspects races holds ordering concurrency tenants"
-    _others = "dead steps doubts diagnosis queues history leases schedules keys quota guards audit transactions wakeups names lost_answers schema kit jobs_machine coordination_machine guards_machine"
+    _others = "dead steps doubts diagnosis queues history leases schedules keys quota breakers guards audit transactions wakeups names lost_answers schema kit jobs_machine coordination_machine guards_model guards_machine"
     _pytest.register_assert_rewrite(*(f"{__name__}.{name}" for name in f"{_subjects} {_others}".split()))
 
 from holdfast.testing.conformance.audit import AuditConformance
+from holdfast.testing.conformance.breakers import SharedGuardsConformance
 from holdfast.testing.conformance.claims import ClaimsConformance
 from holdfast.testing.conformance.dead import DeadConformance
 from holdfast.testing.conformance.diagnosis import DiagnosisConformance
 from holdfast.testing.conformance.doubts import DoubtsConformance
 from holdfast.testing.conformance.guards import GuardsConformance
-from holdfast.testing.conformance.harness import Conformance, SqliteHarness, StoreHarness
+from holdfast.testing.conformance.harness import Conformance, SharesGuards, SqliteHarness, StoreHarness
 from holdfast.testing.conformance.history import HistoryConformance
 from holdfast.testing.conformance.holds import HoldsConformance
 from holdfast.testing.conformance.jobs import JobsConformance
@@ -59,6 +60,8 @@ __all__ = [
     "QueuesConformance",
     "SchedulesConformance",
     "SchemaConformance",
+    "SharedGuardsConformance",
+    "SharesGuards",
     "SqliteHarness",
     "StepsConformance",
     "StoreConformance",

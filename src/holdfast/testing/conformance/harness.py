@@ -8,11 +8,13 @@ import inspect
 from collections.abc import Callable, Coroutine, Generator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, ClassVar, Protocol
+from typing import Any, ClassVar, Protocol, TypeVar
 
 from holdfast.kernel.world import World, inhabit
-from holdfast.store.ports import Store
+from holdfast.store.ports import SharedGuards, Store
 from holdfast.testing.clock import ManualClock
+
+S = TypeVar("S")
 
 
 class StoreHarness(Protocol):
@@ -35,6 +37,14 @@ class StoreHarness(Protocol):
 
     async def close(self) -> None:
         """Close every client and forget the database."""
+
+
+class SharesGuards(Protocol):
+    """All that the tests of `SharedGuards` need of a store, so that what is no store can be tested by them too."""
+
+    @property
+    def guards(self) -> SharedGuards: ...
+    async def now(self) -> float: ...
 
 
 class SqliteHarness:
@@ -89,7 +99,7 @@ class Conformance:
     """A subject's promises as tests. A subclass gives the fixture `harness`."""
 
     harness: ClassVar[Any]  # the fixture
-    bench: StoreHarness  # what it returned, for the test that runs
+    bench: Any  # what it returned, for the test that runs: a StoreHarness, or one that opens what only `SharesGuards`
 
     def __init_subclass__(cls) -> None:
         """Every `async def test_…(self, store)` becomes a plain test that takes the fixture."""
@@ -99,11 +109,12 @@ class Conformance:
             if name.startswith("test_") and inspect.iscoroutinefunction(test):
                 setattr(cls, name, _plain(test))
 
-    async def advance(self, store: Store, seconds: float) -> None:
+    async def advance(self, store: SharesGuards, seconds: float) -> None:
         await self.bench.advance(store, seconds)
 
-    async def second(self, store: Store) -> Store:
-        return await self.bench.second(store)
+    async def second(self, store: S) -> S:
+        found: S = await self.bench.second(store)
+        return found
 
 
 def _refuse_twins(cls: type[Conformance]) -> None:
@@ -117,7 +128,7 @@ def _refuse_twins(cls: type[Conformance]) -> None:
                     raise TypeError(f"{name} is in {first.__name__} and in {base.__name__}: rename one.")
 
 
-def _plain(test: Callable[[Any, Store], Coroutine[Any, Any, None]]) -> Callable[[Any, StoreHarness], None]:
+def _plain(test: Callable[[Any, Any], Coroutine[Any, Any, None]]) -> Callable[[Any, StoreHarness], None]:
     @functools.wraps(test)
     def run(self: Conformance, harness: StoreHarness) -> None:
         __tracebackhide__ = True

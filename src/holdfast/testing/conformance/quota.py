@@ -7,7 +7,7 @@ from typing import Any
 from holdfast.kernel.errors import UsageError
 from holdfast.store.ports import Store
 from holdfast.store.quota import FINEST, Grant, Return, Want
-from holdfast.testing.conformance.harness import Conformance
+from holdfast.testing.conformance.harness import Conformance, SharesGuards
 from holdfast.testing.conformance.kit import raises
 
 
@@ -16,17 +16,17 @@ def want(key: str = "k", **options: Any) -> Want:
     return Want(**{"name": "api", "key": key, "least": 1, "most": 8, "rate": 2, "burst": 8, **options})
 
 
-async def ask(store: Store, key: str = "k", **options: Any) -> Grant:
+async def ask(store: SharesGuards, key: str = "k", **options: Any) -> Grant:
     (grant,) = await store.guards.take([want(key, **options)])
     return grant
 
 
-async def units(store: Store, key: str = "k", **options: Any) -> float:
+async def units(store: SharesGuards, key: str = "k", **options: Any) -> float:
     return (await ask(store, key, **options)).units
 
 
-class QuotaConformance(Conformance):
-    async def test_a_new_bucket_is_full_and_fills_again_at_its_rate(self, store: Store) -> None:
+class SharedQuotaConformance(Conformance):
+    async def test_a_new_bucket_is_full_and_fills_again_at_its_rate(self, store: SharesGuards) -> None:
         now = await store.now()
         grant = await ask(store)
         assert (grant.name, grant.key, grant.units, grant.rate, grant.paused) == ("api", "k", 8, 2, 0)
@@ -37,7 +37,7 @@ class QuotaConformance(Conformance):
         await self.advance(store, 3600)
         assert await units(store) == 8, "no more than it holds"
 
-    async def test_between_least_and_most_are_granted_or_none(self, store: Store) -> None:
+    async def test_between_least_and_most_are_granted_or_none(self, store: SharesGuards) -> None:
         assert await units(store, most=5) == 5
         assert await units(store, least=4) == 0, "3 are there"
         assert await units(store, least=2) == 3
@@ -45,7 +45,7 @@ class QuotaConformance(Conformance):
         assert await units(store) == 0
         assert await units(store, least=0.25, most=0.25) == 0.25, "a part of a unit is one too"
 
-    async def test_wait_says_when_the_least_can_be_had(self, store: Store) -> None:
+    async def test_wait_says_when_the_least_can_be_had(self, store: SharesGuards) -> None:
         await units(store)
         grant = await ask(store, least=3)
         assert grant.wait == 1.5 + FINEST
@@ -55,7 +55,7 @@ class QuotaConformance(Conformance):
         assert (await ask(store, least=3)).units >= 3
         assert (await ask(store, "other", most=1)).wait == 0, "more can be had at once"
 
-    async def test_every_key_and_every_limiter_has_its_own_bucket(self, store: Store) -> None:
+    async def test_every_key_and_every_limiter_has_its_own_bucket(self, store: SharesGuards) -> None:
         wants = [want("b"), want("a"), want("a", name="other"), want("")]
         grants = await store.guards.take(wants)
         assert [(grant.name, grant.key, grant.units) for grant in grants] == [
@@ -66,22 +66,22 @@ class QuotaConformance(Conformance):
         ]
         assert [grant.units for grant in await store.guards.take(wants)] == [0] * 4
 
-    async def test_all_clients_share_a_bucket(self, store: Store) -> None:
+    async def test_all_clients_share_a_bucket(self, store: SharesGuards) -> None:
         other = await self.second(store)
         assert await units(store, most=5) == 5
         assert await units(other) == 3
         assert await units(store) == 0
 
-    async def test_nothing_is_asked_for_and_nothing_is_answered(self, store: Store) -> None:
+    async def test_nothing_is_asked_for_and_nothing_is_answered(self, store: SharesGuards) -> None:
         assert await store.guards.take([]) == []
         await store.guards.give_back([])
 
-    async def test_a_key_is_asked_for_once_in_a_call(self, store: Store) -> None:
+    async def test_a_key_is_asked_for_once_in_a_call(self, store: SharesGuards) -> None:
         with raises(UsageError, "'api'", "twice"):
             await store.guards.take([want(), want()])
         assert await units(store) == 8
 
-    async def test_what_was_spent_is_not_forgotten_when_the_rate_changes(self, store: Store) -> None:
+    async def test_what_was_spent_is_not_forgotten_when_the_rate_changes(self, store: SharesGuards) -> None:
         await units(store)
         assert await units(store, rate=0.5) == 0, "a debt in units stays one"
         await self.advance(store, 2)
@@ -89,7 +89,7 @@ class QuotaConformance(Conformance):
         await self.advance(store, 0.03)
         assert abs(await units(store, rate=100) - 3) < 0.01
 
-    async def test_a_smaller_burst_waits_for_what_a_larger_one_took(self, store: Store) -> None:
+    async def test_a_smaller_burst_waits_for_what_a_larger_one_took(self, store: SharesGuards) -> None:
         await units(store, most=100, burst=100)
         assert await units(store) == 0
         assert await units(store, most=100, burst=100) == 0, "nor has it paid the debt"
@@ -97,7 +97,7 @@ class QuotaConformance(Conformance):
         assert await units(store) == 1
 
     async def test_a_clock_that_is_set_back_neither_grants_more_nor_waits_for_itself(
-        self, store: Store
+        self, store: SharesGuards
     ) -> None:
         await units(store, most=7)
         await self.advance(store, -3600)
@@ -108,59 +108,49 @@ class QuotaConformance(Conformance):
         await self.advance(store, 1)
         assert await units(store) == 2
 
-    async def test_a_clock_that_jumps_ahead_gives_one_burst_at_most(self, store: Store) -> None:
+    async def test_a_clock_that_jumps_ahead_gives_one_burst_at_most(self, store: SharesGuards) -> None:
         await units(store)
         await self.advance(store, 3600)
         assert await units(store) == 8
         await self.advance(store, -3600)
         assert await units(store) == 0
 
-    async def test_what_is_given_back_can_be_had_again(self, store: Store) -> None:
+    async def test_what_is_given_back_can_be_had_again(self, store: SharesGuards) -> None:
         grant = await ask(store)
         await store.guards.give_back([Return(grant, 3)])
         assert await units(store) == 3
         assert await units(store) == 0
 
-    async def test_no_more_is_given_back_than_the_bucket_holds(self, store: Store) -> None:
+    async def test_no_more_is_given_back_than_the_bucket_holds(self, store: SharesGuards) -> None:
         grant = await ask(store, most=4)
         await store.guards.give_back([Return(grant, 4)])
         await store.guards.give_back([Return(grant, 4)])
         assert await units(store) == 8
 
-    async def test_units_that_have_drained_are_not_given_back_once_more(self, store: Store) -> None:
+    async def test_units_that_have_drained_are_not_given_back_once_more(self, store: SharesGuards) -> None:
         old = await ask(store)
         await self.advance(store, 3)
         assert await units(store) == 6
         await store.guards.give_back([Return(old, 8)])
         assert await units(store) == 2, "6 of the 8 had made room by then"
 
-    async def test_several_grants_of_a_key_are_given_back_at_once(self, store: Store) -> None:
+    async def test_several_grants_of_a_key_are_given_back_at_once(self, store: SharesGuards) -> None:
         grants = [await ask(store, most=2) for _ in range(3)]
         await store.guards.give_back([*(Return(grant, 1) for grant in grants), Return(grants[0], 1)])
         assert await units(store) == 6
 
-    async def test_giving_back_to_a_forgotten_bucket_makes_none(self, store: Store) -> None:
-        grant = await ask(store)
-        await self.advance(store, 3660)
-        assert await store.guards.prune() == 1
-        await store.guards.give_back([Return(grant, 8)])
-        assert await store.guards.find() == []
-        await units(store)
-        await store.guards.give_back([Return(grant, 8)])
-        assert await units(store) == 0, "it was another bucket that this came from"
-
-    async def test_more_than_was_granted_is_not_given_back(self, store: Store) -> None:
+    async def test_more_than_was_granted_is_not_given_back(self, store: SharesGuards) -> None:
         grant = await ask(store, most=2)
         with raises(UsageError, "3 units", "a grant of 2"):
             Return(grant, 3)
 
-    async def test_what_can_never_be_had_is_refused(self, store: Store) -> None:
+    async def test_what_can_never_be_had_is_refused(self, store: SharesGuards) -> None:
         with raises(UsageError, "least is 9", "burst is 8"):
             want(least=9, most=9)
         with raises(UsageError, "least is 3", "most is 2"):
             want(least=3, most=2)
 
-    async def test_a_slower_rate_counts_for_everyone(self, store: Store) -> None:
+    async def test_a_slower_rate_counts_for_everyone(self, store: SharesGuards) -> None:
         first = await ask(store)
         pace = await store.guards.slow("api", "k", rate=0.5, version=first.version)
         assert (pace.rate, pace.paused) == (0.5, 0)
@@ -172,7 +162,7 @@ class QuotaConformance(Conformance):
         assert (await ask(store, rate=0.25)).rate == 0.25, "who wants less gets less"
         assert (await ask(store, "other")).rate == 2
 
-    async def test_nodes_that_are_told_the_same_slow_down_once(self, store: Store) -> None:
+    async def test_nodes_that_are_told_the_same_slow_down_once(self, store: SharesGuards) -> None:
         seen = (await ask(store)).version
         first = await store.guards.slow("api", "k", rate=1, version=seen)
         late = await store.guards.slow("api", "k", rate=0.5, version=seen)
@@ -181,7 +171,7 @@ class QuotaConformance(Conformance):
         assert again.rate == 0.5
         assert await store.guards.slow("api", "k", rate=0.75, version=again.version) == again, "not slower"
 
-    async def test_a_rate_is_raised_by_who_knows_the_newest(self, store: Store) -> None:
+    async def test_a_rate_is_raised_by_who_knows_the_newest(self, store: SharesGuards) -> None:
         slow = await store.guards.slow("api", "k", rate=0.5)
         faster = await store.guards.sped("api", "k", rate=0.75, version=slow.version)
         assert (faster.rate, faster.version > slow.version) == (0.75, True)
@@ -193,13 +183,13 @@ class QuotaConformance(Conformance):
         assert free.rate is None
         assert (await ask(store)).rate == 2
 
-    async def test_what_nobody_has_lowered_is_not_raised(self, store: Store) -> None:
+    async def test_what_nobody_has_lowered_is_not_raised(self, store: SharesGuards) -> None:
         assert (await store.guards.sped("api", "k", rate=5, version=0)).version == 0
         grant = await ask(store)
         pace = await store.guards.sped("api", "k", rate=5, version=grant.version)
         assert (pace.rate, pace.version) == (None, 0)
 
-    async def test_nothing_is_granted_during_a_pause(self, store: Store) -> None:
+    async def test_nothing_is_granted_during_a_pause(self, store: SharesGuards) -> None:
         assert (await store.guards.slow("api", "k", rate=None, pause=30)).paused == 30
         grant = await ask(store)
         assert (grant.units, grant.paused, grant.wait) == (0, 30, 30 + FINEST)
@@ -209,11 +199,11 @@ class QuotaConformance(Conformance):
         await self.advance(store, 10)
         assert await units(store) == 8
 
-    async def test_a_pause_lasts_a_day_at_most(self, store: Store) -> None:
+    async def test_a_pause_lasts_a_day_at_most(self, store: SharesGuards) -> None:
         assert (await store.guards.slow("api", "k", rate=None, pause=1e9)).paused == 86_400
         assert (await store.guards.slow("api", "k", rate=1, pause=0)).paused == 86_400
 
-    async def test_a_pause_goes_back_with_the_clock(self, store: Store) -> None:
+    async def test_a_pause_goes_back_with_the_clock(self, store: SharesGuards) -> None:
         await store.guards.slow("api", "k", rate=None, pause=30)
         await self.advance(store, 10)
         assert (await ask(store)).paused == 20
@@ -221,6 +211,20 @@ class QuotaConformance(Conformance):
         assert (await ask(store)).paused == 20
         await self.advance(store, 20)
         assert await units(store) == 8
+
+
+class QuotaConformance(SharedQuotaConformance):
+    """And what is forgotten, when a store is told to."""
+
+    async def test_giving_back_to_a_forgotten_bucket_makes_none(self, store: Store) -> None:
+        grant = await ask(store)
+        await self.advance(store, 3660)
+        assert await store.guards.prune() == 1
+        await store.guards.give_back([Return(grant, 8)])
+        assert await store.guards.find() == []
+        await units(store)
+        await store.guards.give_back([Return(grant, 8)])
+        assert await units(store) == 0, "it was another bucket that this came from"
 
     async def test_prune_forgets_full_buckets_that_nobody_asks_for(self, store: Store) -> None:
         await store.guards.take([want("a"), want("b"), want("busy"), want("slow")])
