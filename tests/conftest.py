@@ -1,4 +1,4 @@
-"""Fixtures for everyone: a PostgreSQL server, shared by the whole run, and fresh databases on it."""
+"""Fixtures for everyone: a PostgreSQL server, shared by the whole run, with fresh databases on it; and Valkeys."""
 
 from __future__ import annotations
 
@@ -18,6 +18,7 @@ from servers import shared_postgres
 from holdfast import Holdfast
 from holdfast.kernel.telemetry import subscribe
 from tools.postgres import system_binaries, wheel_binaries
+from tools.valkey import ValkeyServer
 
 # A test that waits for the disk proves no more: what is killed here is processes, not the machine.
 _MEMORY = Path("/dev/shm")
@@ -81,6 +82,22 @@ async def empty_postgres_url(databases):
     url = await databases.create(migrated=False)
     yield url
     await databases.give_back(url)
+
+
+@pytest.fixture(scope="session")
+def valkey():
+    """For tests that keep to a prefix of their own. It starts in a moment, so each process of the run has one."""
+    server = ValkeyServer()
+    yield server
+    server.stop()
+
+
+@pytest.fixture
+def own_valkey():
+    """For a test that flushes, freezes or kills it."""
+    server = ValkeyServer()
+    yield server
+    server.stop()
 
 
 @pytest.fixture(params=["sqlite", "postgres"])
