@@ -1,0 +1,15 @@
+-- The other side asked for less. KEYS: the memory, the bucket. ARGV: rate (or false), pause and version.
+local memory = recall()
+local asked = cmsgpack.unpack(ARGV[1])
+local rate, pause, version = asked[1], asked[2], asked[3]
+local bucket = find_bucket(KEYS[2], memory) or new_bucket(rate or 1)
+if pause > 0 then
+  bucket.paused_until = math.max(bucket.paused_until or 0, now + pause)
+end
+if rate and version >= bucket.lowered and (not bucket.slowed or rate < bucket.slowed) then
+  bucket.slowed, bucket.rate = rate, math.min(bucket.rate, rate)
+  bucket.version = draw(memory, bucket.version)
+  bucket.lowered = bucket.version
+end
+keep_bucket(KEYS[2], bucket)
+return cmsgpack.pack(bucket)

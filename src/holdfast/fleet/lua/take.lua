@@ -1,0 +1,33 @@
+-- Lease quota. KEYS: the memory, and a bucket for each want. ARGV: a list of least, most, rate, burst.
+-- Answers for each want: the units granted, and what is left of the bucket.
+local memory = recall_run()
+
+local function look(key, rate)
+  local bucket = find_bucket(key, memory) or new_bucket(rate)
+  if not bucket.spare then
+    look_for_evictions(memory)
+    bucket.spare = math.min(rate * (now - memory.known), MOST)
+  end
+  return bucket
+end
+
+local function take(key, least, most, rate, burst)
+  local bucket = look(key, rate)
+  bucket.rate, bucket.burst = math.min(rate, bucket.slowed or rate), burst
+  local free = math.min(burst - bucket.level, bucket.spare)
+  local granted = 0
+  if not bucket.paused_until and free >= least then
+    granted = math.min(most, free)
+  end
+  bucket.level = bucket.level + granted
+  bucket.spare = bucket.spare - granted
+  keep_bucket(key, bucket)
+  bucket.level = math.max(bucket.level, burst - bucket.spare) -- as the one who asks sees it
+  return {granted, bucket}
+end
+
+local answers = {}
+for place, want in ipairs(cmsgpack.unpack(ARGV[1])) do
+  answers[place] = take(KEYS[place + 1], want[1], want[2], want[3], want[4])
+end
+return cmsgpack.pack(answers)

@@ -1,0 +1,154 @@
+"""What a fleet's breakers and limiters share, on a Redis: `store.ports.SharedGuards`, one round trip for each verb.
+
+For whoever asks more often than about once a second, or does not want to trouble the database. What people decide (hold,
+reset) stays there. Redis may lose everything at any time: then no bucket grants more than its rate has earned since.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import msgspec
+
+from holdfast.fleet.redis_scripts import scripts
+from holdfast.fleet.redis_server import Server
+from holdfast.fleet.redis_url import parse
+from holdfast.kernel.errors import StoreError
+from holdfast.kernel.names import check_name
+from holdfast.store import quota
+from holdfast.store.breakers import BreakerReport, BreakerState, FleetBreaker, NodeBreaker, Probe
+from holdfast.store.edge import checked_shared
+from holdfast.store.quota import DAY, Bucket, Grant, Pace, Return, Want
+
+Told = tuple[int, float | bool, float, list[tuple[str, float, str]]]  # as `lua/report.lua` says
+
+
+class Word(msgspec.Struct, frozen=True):
+    """What a node says of a breaker, as it is kept."""
+
+    state: BreakerState
+    generation: int
+    open_for: float
+    calls: int
+    failures: int
+    slow: int
+
+
+@checked_shared
+class RedisGuards:
+    """`RedisGuards("redis://localhost:6379/0")`: Redis 6 or newer, or Valkey; one server, no cluster."""
+
+    def __init__(self, url: str, *, prefix: str = "holdfast:") -> None:
+        self._target = parse(url)
+        self._prefix = check_name("prefix", prefix)
+        self._server = Server(self._target)
+        self._scripts = scripts()
+
+    def __repr__(self) -> str:
+        return f"RedisGuards({self._target.shown!r})"
+
+    async def open(self) -> None:
+        """Raises when Redis does not answer; the verbs may be used all the same, and work when it does."""
+        await self._server.open()
+
+    async def close(self) -> None:
+        await self._server.close()
+
+    async def take(self, wants: Sequence[Want]) -> list[Grant]:
+        if not wants:
+            return []
+        keys = [self._key("memory"), *(self._bucket(want.name, want.key) for want in wants)]
+        asked = [(want.least, want.most, want.rate, want.burst) for want in wants]
+        answers = await self._ask("take", keys, asked, list[tuple[float, Bucket]])
+        return [quota.grant_of(want, left, units) for want, (units, left) in zip(wants, answers, strict=True)]
+
+    async def give_back(self, returns: Sequence[Return]) -> None:
+        if not returns:
+            return
+        merged = quota.merged(returns)
+        keys = [self._key("memory"), *(self._bucket(item.grant.name, item.grant.key) for item in merged)]
+        await self._ask(
+            "give_back", keys, [(item.units, item.grant.at, item.grant.mark) for item in merged], bool
+        )
+
+    async def slow(
+        self, name: str, key: str, *, rate: float | None, pause: float = 0.0, version: int = 0
+    ) -> Pace:
+        asked = rate or False, min(pause, DAY), version
+        bucket = await self._ask("slow", [self._key("memory"), self._bucket(name, key)], asked, Bucket)
+        return quota.pace_of(name, key, bucket)
+
+    async def sped(self, name: str, key: str, *, rate: float | None, version: int) -> Pace:
+        keys = [self._key("memory"), self._bucket(name, key)]
+        bucket = await self._ask("sped", keys, (rate or False, version), Bucket | bool)
+        return quota.pace_of(name, key, bucket if isinstance(bucket, Bucket) else None)
+
+    async def report(self, node: str, reports: Sequence[BreakerReport], *, ttl: float) -> list[FleetBreaker]:
+        if not reports:
+            return []
+        keys = [
+            key
+            for item in reports
+            for key in (self._key("nodes", item.guard), self._key("fleet", item.guard))
+        ]
+        words = (msgspec.json.encode(_word(item)) for item in reports)
+        answers = await self._run("report", keys, [node, repr(float(ttl)), *words], list[Told])
+        return [_told(item.guard, *answer) for item, answer in zip(reports, answers, strict=True)]
+
+    async def open_fleet(self, name: str, *, generation: int, open_for: float) -> bool:
+        return await self._is_done("turn", [self._key("fleet", name)], (generation, open_for))
+
+    async def close_fleet(self, name: str, *, generation: int) -> bool:
+        return await self._is_done("turn", [self._key("fleet", name)], (generation, False))
+
+    async def probe(self, name: str, node: str, *, permits: int, lease: float) -> Probe | None:
+        keys = [self._key("probes", name), self._key("fleet", name)]
+        answer = await self._ask("probe", keys, (permits, lease), tuple[int, float] | bool)
+        return Probe(name, node, *answer) if isinstance(answer, tuple) else None
+
+    async def probed(self, probe: Probe) -> bool:
+        return await self._is_done("probed", [self._key("probes", probe.guard)], probe.token)
+
+    def _bucket(self, name: str, key: str) -> str:
+        """With the length of the name, or `a` and `b:c` would be `a:b` and `c`."""
+        return self._key("bucket", f"{len(name)}:{name}:{key}")
+
+    def _key(self, *parts: str) -> str:
+        return self._prefix + ":".join(parts)
+
+    async def _is_done(self, script: str, keys: list[str], asked: Any) -> bool:
+        return bool(await self._ask(script, keys, asked, bool))
+
+    async def _ask(self, script: str, keys: list[str], asked: Any, kind: Any) -> Any:
+        return await self._run(script, keys, [msgspec.msgpack.encode(asked)], kind)
+
+    async def _run(self, script: str, keys: list[str], args: list[bytes | str], kind: Any) -> Any:
+        answer = await self._server.run(self._scripts[script], keys, args)
+        try:
+            return msgspec.msgpack.decode(answer, type=kind)
+        except msgspec.DecodeError as error:
+            raise StoreError(f"{self!r} holds what this version of Holdfast cannot read: {error}.") from error
+
+
+def _word(item: BreakerReport) -> Word:
+    return Word(item.state, item.generation, item.open_for, item.calls, item.failures, item.slow)
+
+
+def _told(
+    guard: str, generation: int, opened_until: float | bool, now: float, others: list[tuple[str, float, str]]
+) -> FleetBreaker:
+    until = None if opened_until is False else float(opened_until)
+    return FleetBreaker(
+        guard=guard,
+        generation=generation,
+        opened_until=until,
+        open_for=0.0 if until is None else until - now,
+        others=tuple(_node(*other) for other in sorted(others)),
+    )
+
+
+def _node(name: str, at: float, text: str) -> NodeBreaker:
+    word = msgspec.json.decode(text, type=Word)
+    numbers = word.generation, word.open_for, word.calls, word.failures, word.slow
+    return NodeBreaker(name, word.state, *numbers, at)

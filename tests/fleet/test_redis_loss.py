@@ -1,0 +1,380 @@
+"""Redis forgets: whatever is flushed, evicted or lost in a restart, no window exceeds its rate and burst."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import subprocess
+import sys
+from contextlib import contextmanager
+from pathlib import Path
+
+import msgspec
+import pytest
+import redis.asyncio
+from hypothesis import HealthCheck, settings
+from hypothesis import strategies as st
+from hypothesis.stateful import precondition, rule, run_state_machine_as_test
+
+sys.path.insert(0, str(Path(__file__).parent))
+
+from redis_harness import RedisHarness
+
+from holdfast.fleet.redis import RedisGuards
+from holdfast.store.breakers import BreakerReport, BreakerState
+from holdfast.store.quota import DAY, Return, Want
+from holdfast.testing.conformance.guards_model import Ledger
+from holdfast.testing.conformance.harness import event_loop
+from holdfast.testing.conformance.quota import ask, units
+from holdfast.testing.conformance.store_machine import StoreMachine
+from tools.valkey import ValkeyServer
+
+
+class Loss:
+    """What happens to the keys of one harness."""
+
+    def __init__(self, harness):
+        self.raw, self.prefix = harness._raw, harness._prefix
+
+    async def keys(self, pattern="*"):
+        found = [key async for key in self.raw.scan_iter(f"{self.prefix}{pattern}")]
+        return [key for key in found if not key.endswith(b":clock")]
+
+    async def flush(self):
+        for key in await self.keys():
+            await self.raw.delete(key)
+
+    async def evict(self, name="*"):
+        """The server counts what it evicts: here it has counted more than was noted."""
+        for key in await self.keys(f"bucket:*{name}"):
+            await self.raw.delete(key)
+        await self._note(evicted="7")
+
+    async def save(self):
+        return {key: await self.raw.get(key) for key in await self.keys("[bm]*")}
+
+    async def restart(self, saved):
+        await self.flush()
+        for key, value in saved.items():
+            await self.raw.set(key, value)
+        await self._note(run="another")
+
+    async def _note(self, **fields):
+        key = f"{self.prefix}memory"
+        if (packed := await self.raw.get(key)) is not None:
+            memory = msgspec.msgpack.decode(packed) | fields
+            await self.raw.set(key, msgspec.msgpack.encode(memory))
+
+
+@contextmanager
+def standing_still(valkey):
+    """A client, its harness whose clock stands still, and a way to run coroutines."""
+    harness = RedisHarness(valkey)
+    with event_loop(harness) as runner:
+        yield runner.run(harness.open()), harness, runner.run
+        runner.run(harness.close())
+
+
+def test_after_a_flush_a_bucket_has_what_its_rate_has_earned_since(valkey):
+    with standing_still(valkey) as (store, harness, run):
+        assert run(units(store)) == 8
+        run(Loss(harness).flush())
+        grant = run(ask(store))
+        assert (grant.units, round(grant.wait, 3)) == (0, 0.5)
+        run(harness.advance(store, 1))
+        assert run(units(store)) == 2
+        assert run(units(store, "new")) == 2, "nor is one full that was never asked for, as far as is known"
+        run(harness.advance(store, 100))
+        assert run(units(store)) == 8
+        assert run(units(store, "newer")) == 8
+
+
+def test_an_evicted_bucket_is_not_a_full_one_and_the_others_are_as_before(valkey):
+    with standing_still(valkey) as (store, harness, run):
+        assert run(units(store)) == 8
+        assert run(units(store, "other", most=3)) == 3
+        run(Loss(harness).evict(":k"))
+        assert run(units(store)) == 0
+        assert run(units(store, "other")) == 5
+        run(harness.advance(store, 1))
+        assert run(units(store)) == 2
+
+
+def test_after_a_restart_with_old_data_nothing_is_granted_twice(valkey):
+    with standing_still(valkey) as (store, harness, run):
+        assert run(units(store, most=2)) == 2
+        loss = Loss(harness)
+        saved = run(loss.save())
+        lost = run(ask(store))
+        assert lost.units == 6
+        run(loss.restart(saved))
+        assert run(units(store)) == 0
+        run(store.guards.give_back([Return(lost, 6)]))
+        assert run(units(store)) == 0, "it was another bucket that this came from"
+        run(harness.advance(store, 1))
+        assert run(units(store)) == 2
+
+
+def test_what_was_granted_before_a_flush_is_not_given_back_after_it(valkey):
+    with standing_still(valkey) as (store, harness, run):
+        old = run(ask(store))
+        run(Loss(harness).flush())
+        run(ask(store))
+        run(harness.advance(store, 4))
+        assert run(units(store)) == 8
+        run(store.guards.give_back([Return(old, 8)]))
+        assert run(units(store)) == 0
+
+
+def test_a_larger_burst_after_a_flush_has_not_earned_more(valkey):
+    with standing_still(valkey) as (store, harness, run):
+        assert run(units(store, most=100, burst=100)) == 100
+        run(Loss(harness).flush())
+        assert run(units(store)) == 0
+        for _ in range(10):
+            run(harness.advance(store, 1))
+            assert run(units(store)) == 2
+        assert run(units(store, most=100, burst=100)) == 0
+
+
+def test_numbers_grow_also_after_a_flush(valkey):
+    with standing_still(valkey) as (store, harness, run):
+        closed = [BreakerReport("api", BreakerState.CLOSED)]
+
+        def numbers():
+            assert run(store.guards.open_fleet("api", generation=0, open_for=30))
+            (told,) = run(store.guards.report("n1", closed, ttl=5))
+            pace = run(store.guards.slow("api", "k", rate=1, version=2**53))
+            probe = run(store.guards.probe("api", "n1", permits=9, lease=5))
+            return told.generation, pace.version, probe.token
+
+        before = numbers()
+        run(Loss(harness).flush())
+        run(harness.advance(store, 0.001))
+        (told,) = run(store.guards.report("n1", closed, ttl=5))
+        assert (told.generation, told.opened_until, told.held, told.reset) == (0, None, None, 0)
+        assert not run(store.guards.open_fleet("api", generation=before[0], open_for=30)), "late"
+        assert all(new > old for new, old in zip(numbers(), before, strict=True))
+
+
+bursts = st.sampled_from([4.0, 16.0])
+
+
+class LossMachine(StoreMachine):
+    """Quota is taken and given back while the server forgets in every way, and a ledger counts what was used."""
+
+    def __init__(self):
+        super().__init__()
+        self.loss = Loss(self.bench)
+        self.ledgers = {key: Ledger() for key in ("a", "b")}
+        self.grants = []
+        self.truth = 0.0
+        self.saved = {}
+        self.ends = {}  # when a bucket expires: the server's own time does not pass here
+
+    @rule(
+        key=st.sampled_from(["a", "b"]), least=st.sampled_from([0.25, 1.0, 4.0]), more=st.sampled_from([0.0, 50.0]),
+        rate=st.sampled_from([0.001, 2.0, 8.0]), burst=bursts,
+    )  # fmt: skip
+    def take(self, key, least, more, rate, burst):
+        want = Want("g", key, least, least + more, rate, burst)
+        (grant,) = self.do(self.store.guards.take([want]))
+        self.note_end(key)
+        entry = self.ledgers[key].add(self.truth, want, grant.units)  # who gets nothing has said a rate, too
+        self.ledgers[key].check()
+        if grant.units:
+            self.grants.append((grant, entry))
+
+    @rule(place=st.integers(0, 30), part=st.sampled_from([0.5, 1.0]))
+    @precondition(lambda self: self.grants)
+    def give_back(self, place, part):
+        grant, entry = self.grants.pop(-1 - place % len(self.grants))
+        self.do(self.store.guards.give_back([Return(grant, grant.units * part)]))
+        self.note_end(grant.key)
+        self.ledgers[grant.key].give_back(entry, grant.units * part)
+
+    @rule(key=st.sampled_from(["a", "b"]), pause=st.sampled_from([0.0, 1.0]))
+    def slow(self, key, pause):
+        self.do(self.store.guards.slow("g", key, rate=1.0, pause=pause, version=2**53))
+        self.note_end(key)
+
+    def note_end(self, key):
+        lasts = self.do(self.loss.raw.pttl(f"{self.loss.prefix}bucket:1:g:{key}"))
+        self.ends[key] = self.bench.world.now() + lasts / 1000 + 0.1
+
+    @rule(by=st.sampled_from([0.25, 1.0, 5.0, 3700.0, 20_000.0]))
+    def advance(self, by):
+        self.do(self.bench.advance(self.store, by))
+        self.truth += by
+        for key in [key for key, end in self.ends.items() if end <= self.bench.world.now()]:
+            self.do(self.loss.raw.delete(f"{self.loss.prefix}bucket:1:g:{key}"))
+            del self.ends[key]
+
+    @rule(by=st.sampled_from([0.25, 5.0]))
+    def set_back(self, by):
+        self.do(self.bench.advance(self.store, -by))
+
+    @rule()
+    def flush(self):
+        self.do(self.loss.flush())
+
+    @rule()
+    def evict(self):
+        self.do(self.loss.evict())
+
+    @rule()
+    def save(self):
+        self.saved = self.do(self.loss.save())
+
+    @rule()
+    def restart(self):
+        self.do(self.loss.restart(self.saved))
+
+
+def test_no_window_exceeds_rate_and_burst_whatever_is_forgotten(valkey):
+    machine = type("LossMachine", (LossMachine,), {"bench": RedisHarness(valkey)})
+    run_state_machine_as_test(
+        machine,
+        settings=settings(
+            max_examples=100 * int(os.environ.get("HOLDFAST_TEST_DEEP", "1")),
+            stateful_step_count=40,
+            derandomize="HOLDFAST_TEST_DEEP" not in os.environ,
+            database=None,
+            deadline=None,
+            suppress_health_check=list(HealthCheck),
+        ),
+    )
+
+
+NODE = """
+import asyncio, json, sys
+from holdfast.fleet.redis import RedisGuards
+from holdfast.kernel.errors import StoreUnavailable
+from holdfast.store.quota import DAY, Return, Want
+
+async def ask(guards, number):
+    keys = ["a", "b"] if number % 2 else ["b", "a"]
+    try:
+        grants = await guards.take([Want("g", key, 1, 1 + number, 40, 20) for key in keys])
+        for grant in grants:
+            used = grant.units
+            if used > 2:
+                await guards.give_back([Return(grant, used / 2)])
+                used /= 2
+            if used:
+                print(json.dumps([grant.key, grant.at, used]), flush=True)
+    except StoreUnavailable:
+        print(json.dumps(["", 0, 0]), flush=True)
+
+async def main(url, number):
+    guards = RedisGuards(url)
+    await guards.open()
+    end = asyncio.get_running_loop().time() + 2.5
+    async def go_on():
+        while asyncio.get_running_loop().time() < end:
+            await ask(guards, number)
+            await asyncio.sleep(0.01)
+    await asyncio.gather(*(go_on() for _ in range(3)))
+    await guards.close()
+asyncio.run(main(sys.argv[1], int(sys.argv[2])))
+"""
+
+
+async def nothing(server):
+    pass
+
+
+async def flush(server):
+    async with redis.asyncio.Redis.from_url(server.url) as raw:
+        await raw.flushall()
+
+
+async def flush_scripts(server):
+    async with redis.asyncio.Redis.from_url(server.url) as raw:
+        await raw.script_flush()
+
+
+async def restart(server):
+    server.kill()
+    await asyncio.sleep(0.1)
+    server.start()
+
+
+async def freeze(server):
+    server.freeze()
+    await asyncio.sleep(0.3)
+    server.thaw()
+
+
+async def let_buckets_be_full(server):
+    """As after a long time: else nobody would miss what is flushed."""
+    guards = RedisGuards(server.url)
+    await guards.open()
+    await guards.take([Want("g", "warm-up", 1, 1, 1, 1)])
+    async with redis.asyncio.Redis.from_url(server.url) as raw:
+        memory = msgspec.msgpack.decode(await raw.get("holdfast:memory"))
+        memory["began"] = memory["known"] = memory["began"] - 30 * DAY
+        await raw.set("holdfast:memory", msgspec.msgpack.encode(memory))
+    await guards.close()
+
+
+@pytest.mark.parametrize("accident", [nothing, flush, flush_scripts, restart, freeze])
+async def test_processes_together_stay_within_rate_and_burst(accident, own_valkey):
+    await let_buckets_be_full(own_valkey)
+    command = [sys.executable, "-c", NODE, own_valkey.url]
+    nodes = [
+        subprocess.Popen([*command, str(number)], stdout=subprocess.PIPE, text=True) for number in range(3)
+    ]
+    for _ in range(2):
+        await asyncio.sleep(0.7)
+        await accident(own_valkey)
+    lines = [line for node in nodes for line in node.communicate(timeout=60)[0].splitlines()]
+    assert [node.returncode for node in nodes] == [0, 0, 0]
+    for key in ("a", "b"):
+        grants = sorted((at, used) for name, at, used in map(json.loads, lines) if name == key)
+        assert sum(used for _, used in grants) >= 20 + 40 * 0.5, "most of it was granted"
+        for start, (since, _) in enumerate(grants):
+            used_up = 0.0
+            for at, used in grants[start:]:
+                used_up += used
+                assert used_up <= 40 * (at - since) + 20 + 1e-3, f"{used_up} of {key} in {at - since} s"
+
+
+async def test_a_server_that_evicts_grants_no_more(tmp_path):
+    """Also when it really does it."""
+    server = ValkeyServer("--maxmemory", "4mb", "--maxmemory-policy", "allkeys-random")
+    guards = RedisGuards(server.url)
+    try:
+        await let_buckets_be_full(server)
+        await guards.open()
+        async with redis.asyncio.Redis.from_url(server.url) as raw:
+            (first,) = await guards.take([Want("g", "k", 1, 8, 0.001, 8)])
+            assert first.units == 8
+            for number in range(40):
+                async with raw.pipeline(transaction=False) as pipe:
+                    for place in range(200):
+                        pipe.set(f"junk-{number}-{place}", "x" * 500)
+                    await pipe.execute()
+                (more,) = await guards.take([Want("g", "k", 1, 8, 0.001, 8)])
+                assert more.units == 0
+            assert int((await raw.info("stats"))["evicted_keys"]) > 1000
+    finally:
+        await guards.close()
+        server.stop()
+
+
+async def test_a_server_that_restarts_with_old_data_grants_no_more(own_valkey):
+    """Also when it really does it."""
+    await let_buckets_be_full(own_valkey)
+    guards = RedisGuards(own_valkey.url)
+    await guards.open()
+    want = Want("g", "k", 1, 4, 0.001, 8)
+    assert (await guards.take([want]))[0].units == 4
+    async with redis.asyncio.Redis.from_url(own_valkey.url) as raw:
+        await raw.save()
+    assert (await guards.take([want]))[0].units == 4
+    await restart(own_valkey)
+    (grant,) = await guards.take([want])
+    assert (grant.units, grant.wait > 900) == (0, True)
+    await guards.close()
