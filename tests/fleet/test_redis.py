@@ -281,7 +281,7 @@ async def test_the_largest_numbers_come_back_as_they_are(valkey, opened):
 
 
 async def test_a_full_server_is_told_as_such():
-    server = ValkeyServer("--maxmemory", "1mb", "--maxmemory-policy", "noeviction")
+    server = ValkeyServer("--maxmemory", "500kb", "--maxmemory-policy", "noeviction")
     guards = RedisGuards(server.url)
     try:
         await guards.open()

@@ -213,7 +213,9 @@ class LossMachine(StoreMachine):
 
     @rule(by=st.sampled_from([0.25, 5.0]))
     def set_back(self, by):
+        """Then nothing is given back that was granted before: when the server forgets as well, nobody can tell its age."""
         self.do(self.bench.advance(self.store, -by))
+        self.grants.clear()
 
     @rule()
     def flush(self):

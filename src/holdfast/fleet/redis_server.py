@@ -123,6 +123,10 @@ class Server:
 
 
 def _refused(where: str, text: str) -> HoldfastError:
+    if "READONLY" in text:  # before Redis 7 a script's error has another error around it
+        return StoreReadOnly(f"{where} accepts no writes now ({text}). Nothing was done.")
+    if "OOM command" in text:
+        return StoreFull(f"{where} has no memory left ({text}). Nothing was done.")
     if "NOAUTH" in text or "WRONGPASS" in text:
         return StoreUnavailable(f"{where} asks for a user or a password ({text}). Put them into its URL.")
     if text.startswith(_LATER):

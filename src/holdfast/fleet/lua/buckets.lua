@@ -1,16 +1,21 @@
 -- Buckets of quota: the arithmetic of holdfast.store.quota, and what is known of the time before a bucket was made.
 -- `spare` is what its rate has earned since the server remembers, less what was granted: never granted beyond. It is
 -- missing until the first take. `made`: grants from before are not of this bucket. `burst`: as it was last asked for.
+-- `memory`: the one in which it was last seen.
 local IDLE, MOST = 3600, 1e9
 
-local function new_bucket(rate)
-  return {at = now, rate = rate, level = 0, drained = 0, version = 0, lowered = 0, made = now, burst = 0}
+local function new_bucket(rate, memory)
+  return {
+    at = now, rate = rate, level = 0, drained = 0, version = 0, lowered = 0,
+    made = now, burst = 0, memory = memory.number
+  }
 end
 
--- What was granted before the server's memory began may be forgotten: as if all was spent by then, and nothing to give back.
+-- What was granted in another memory may be forgotten: as if all was spent when this one began, and nothing to give back.
+-- The number tells, not the time: a clock may have been set back. In its first moment a memory grants nothing.
 local function mistrust(bucket, memory)
-  if bucket.at <= memory.began then
-    bucket.spare, bucket.made = bucket.spare and 0, memory.began
+  if bucket.memory ~= memory.number then
+    bucket.spare, bucket.made, bucket.memory = bucket.spare and 0, memory.began + 1e-6, memory.number
   end
 end
 

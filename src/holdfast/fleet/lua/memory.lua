@@ -1,7 +1,7 @@
 -- Since when the server remembers us. Whatever it may have forgotten counts as spent in the moment before.
 -- KEYS[1] has: `began`, the time since when nothing was lost; `known`, the time since when a bucket that is not there has
 -- granted nothing; `run` and `evicted`, by which a restart and an eviction are noticed; `token`, the last version that was
--- drawn; `kept`, when this was written.
+-- drawn; `number`, one that each memory has to itself; `kept`, when this was written.
 local function info(section, pattern)
   local text = redis.pcall('INFO', section) -- may be forbidden; then nothing is noticed, and nothing relied on
   return type(text) == 'string' and string.match(text, pattern) or false
@@ -21,18 +21,24 @@ local function memorise(memory)
   return memory
 end
 
-local function begin(token)
-  local run, evicted = run_id(), evictions()
-  return memorise({began = now, known = now, run = run, evicted = evicted, token = token})
+local function begin(before)
+  return memorise({
+    began = now,
+    known = now,
+    run = run_id(),
+    evicted = evictions(),
+    number = above(before.number),
+    token = before.token
+  })
 end
 
 local function recall()
   local memory = find(KEYS[1])
   if not memory then
-    return begin(0)
+    return begin({number = 0, token = 0})
   end
   if memory.began > now or memory.known > now then -- the clock was set back: nobody can tell how long ago that was
-    return begin(memory.token)
+    return begin(memory)
   end
   if now - memory.kept > DAY or memory.kept > now then
     memorise(memory)
@@ -43,7 +49,7 @@ end
 -- The same for who grants: after a restart there may be data, but not the last.
 local function recall_run()
   local memory = recall()
-  return run_id() == memory.run and memory or begin(memory.token)
+  return run_id() == memory.run and memory or begin(memory)
 end
 
 local function draw(memory, last)

@@ -2,7 +2,7 @@
 local memory = recall()
 local asked = cmsgpack.unpack(ARGV[1])
 local rate, pause, version = asked[1], asked[2], asked[3]
-local bucket = find_bucket(KEYS[2], memory) or new_bucket(rate or 1)
+local bucket = find_bucket(KEYS[2], memory) or new_bucket(rate or 1, memory)
 if pause > 0 then
   bucket.paused_until = math.max(bucket.paused_until or 0, now + pause)
 end

@@ -3,7 +3,7 @@
 local memory = recall_run()
 
 local function look(key, rate)
-  local bucket = find_bucket(key, memory) or new_bucket(rate)
+  local bucket = find_bucket(key, memory) or new_bucket(rate, memory)
   if not bucket.spare then
     look_for_evictions(memory)
     bucket.spare = math.min(rate * (now - memory.known), MOST)
