@@ -72,8 +72,10 @@ def standing_still(valkey):
     """A client, its harness whose clock stands still, and a way to run coroutines."""
     harness = RedisHarness(valkey)
     with event_loop(harness) as runner:
-        yield runner.run(harness.open()), harness, runner.run
-        runner.run(harness.close())
+        try:
+            yield runner.run(harness.open()), harness, runner.run
+        finally:
+            runner.run(harness.close())
 
 
 def test_after_a_flush_a_bucket_has_what_its_rate_has_earned_since(valkey):
@@ -114,6 +116,38 @@ def test_after_a_restart_with_old_data_nothing_is_granted_twice(valkey):
         assert run(units(store)) == 0, "it was another bucket that this came from"
         run(harness.advance(store, 1))
         assert run(units(store)) == 2
+
+
+def test_a_clock_that_was_set_back_hides_no_loss(valkey):
+    with standing_still(valkey) as (store, harness, run):
+        assert run(units(store, most=2)) == 2
+        loss = Loss(harness)
+        saved = run(loss.save())
+        run(harness.advance(store, -10))
+        assert run(units(store)) == 6
+        run(loss.restart(saved))
+        assert run(units(store)) == 0
+        run(harness.advance(store, 20))
+        assert run(units(store)) == 8
+
+
+def test_a_bucket_is_kept_until_it_has_earned_its_burst(valkey):
+    """One that ended before would be made anew, and what it had granted would not count."""
+    with standing_still(valkey) as (store, harness, run):
+        loss = Loss(harness)
+
+        def lasts(key):
+            return run(loss.raw.pttl(f"{loss.prefix}bucket:3:api:{key}")) / 1000
+
+        assert run(units(store)) == 8
+        assert 3600 < lasts("k") < 3700
+        assert run(units(store, "slow", rate=0.001)) == 8
+        assert 8000 < lasts("slow") < 8100
+        run(loss.flush())
+        assert run(units(store, "slow", rate=0.001)) == 0
+        assert 8000 < lasts("slow") < 8100
+        run(store.guards.slow("api", "k", rate=0.5, pause=60))
+        assert 604_800 < lasts("k") < 604_900
 
 
 def test_what_was_granted_before_a_flush_is_not_given_back_after_it(valkey):
