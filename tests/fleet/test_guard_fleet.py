@@ -5,6 +5,7 @@ import itertools
 from contextlib import AsyncExitStack, asynccontextmanager
 
 import pytest
+from redis.asyncio import Redis
 from waiting import until
 
 from holdfast import Holdfast
@@ -12,7 +13,16 @@ from holdfast.guards import Breaker, BreakerOpen, Limiter, RateLimited
 from holdfast.guards.ports import State
 from holdfast.kernel.clock import monotonic
 from holdfast.kernel.errors import StoreUnavailable, UsageError
-from holdfast.store.breakers import BreakerState
+from holdfast.store.breakers import BreakerReport, BreakerState
+
+
+@pytest.fixture(params=["sqlite", "postgres", "redis"])
+def place(request, tmp_path):
+    """Where the work is stored, and where guards meet when that is another place."""
+    if request.param == "postgres":
+        return request.getfixturevalue("postgres_url"), None
+    redis = request.getfixturevalue("own_valkey").url if request.param == "redis" else None
+    return f"sqlite:///{tmp_path / 'jobs.db'}", redis
 
 
 async def refuse():
@@ -26,13 +36,13 @@ async def fine():
 class Nodes:
     """Processes of one fleet, as far as guards can tell: each has a Holdfast of its own."""
 
-    def __init__(self, url, **options):
-        self.url, self.options = url, options
+    def __init__(self, place, **options):
+        self.place, self.options = place, options
         self.stack = AsyncExitStack()
         self.all = []
 
     async def add(self):
-        hf = Holdfast(self.url)
+        hf = Holdfast(self.place[0], guards=self.place[1])
         guard = hf.guard("api", **{name: make() for name, make in self.options.items()})
         await self.stack.enter_async_context(hf)
         self.all.append((hf, guard))
@@ -44,8 +54,8 @@ class Nodes:
 
 
 @asynccontextmanager
-async def fleet(url, number, **options):
-    nodes = Nodes(url, **options)
+async def fleet(place, number, **options):
+    nodes = Nodes(place, **options)
     async with nodes.stack:
         for _ in range(number):
             await nodes.add()
@@ -76,35 +86,34 @@ async def calls_for(seconds, guards, callers=4):
 
 
 @pytest.mark.parametrize(("rate", "burst"), [(100, 60), (30, 1), (400, 400)])
-async def test_together_they_are_never_above_the_rate(url, rate, burst):
-    async with fleet(url, 3, limiter=lambda: Limiter(rate=rate, burst=burst)) as nodes:
+async def test_together_they_are_never_above_the_rate(place, rate, burst):
+    async with fleet(place, 3, limiter=lambda: Limiter(rate=rate, burst=burst)) as nodes:
         times = await calls_for(1.5, nodes.guards)
     assert worst_excess(times, rate, burst) <= 1e-6
     assert len(times) > rate * 1.5 * 0.2  # under load, and a burst of one call pays for the delays
 
 
-async def test_one_alone_may_have_the_whole_rate(url):
-    async with fleet(url, 3, limiter=lambda: Limiter(rate=100, burst=50)) as nodes:
+async def test_one_alone_may_have_the_whole_rate(place):
+    async with fleet(place, 3, limiter=lambda: Limiter(rate=100, burst=50)) as nodes:
         times = await calls_for(1.5, nodes.guards[:1], callers=8)
     assert len(times) > 100
 
 
-async def test_a_key_of_its_own_for_each_user(url):
-    async with fleet(url, 2, limiter=lambda: Limiter(rate=1, burst=1, per="user:{user}", wait=0.3)) as nodes:
-        for user in range(5):
-            await nodes.guards[user % 2].keyed(user).call(fine)
-        with pytest.raises(RateLimited):
-            await nodes.guards[1].keyed(0).call(fine)
+async def test_a_key_of_its_own_for_each_user(place):
+    async with fleet(place, 2, limiter=lambda: Limiter(rate=1, burst=1, per="user:{user}")) as nodes:
+        async with asyncio.timeout(4):  # five users would wait longer for one rate
+            await asyncio.gather(*(nodes.guards[user % 2].keyed(user).call(fine) for user in range(5)))
+        assert not nodes.guards[1].limiter.try_take(key="user:0")
 
 
-async def test_a_call_that_is_too_costly_for_a_fleet_is_told_so(url):
-    async with fleet(url, 1, limiter=lambda: Limiter(rate=10, burst=10)) as nodes:
+async def test_a_call_that_is_too_costly_for_a_fleet_is_told_so(place):
+    async with fleet(place, 1, limiter=lambda: Limiter(rate=10, burst=10)) as nodes:
         with pytest.raises(UsageError, match=r"at most 5\.5: the rest of burst=10 makes up for the delays"):
             await nodes.guards[0].keyed(cost=8).call(fine)
 
 
-async def test_a_pause_that_one_was_asked_for_holds_for_all(url):
-    async with fleet(url, 2, limiter=lambda: Limiter(rate=50, burst=50, floor=1, wait=0.1)) as nodes:
+async def test_a_pause_that_one_was_asked_for_holds_for_all(place):
+    async with fleet(place, 2, limiter=lambda: Limiter(rate=50, burst=50, floor=1, wait=0.1)) as nodes:
         one, other = nodes.guards
         await other.call(fine)
         one.limiter.throttled(30.0)
@@ -118,9 +127,9 @@ async def test_a_pause_that_one_was_asked_for_holds_for_all(url):
         assert await until(is_refused)
 
 
-async def test_it_gets_faster_again_for_all(url):
+async def test_it_gets_faster_again_for_all(place):
     options = {"limiter": lambda: Limiter(rate=100, burst=100, floor=1, wait=5)}
-    async with fleet(url, 2, **options) as nodes:
+    async with fleet(place, 2, **options) as nodes:
         one, other = nodes.guards
         await one.call(fine)
         one.limiter.throttled(0.01)
@@ -142,8 +151,8 @@ async def trip(*guards):
             await guard.call(refuse)
 
 
-async def test_most_of_them_open_it_for_all_and_one_finds_out_for_all(url):
-    async with fleet(url, 3, **BREAKER) as nodes:
+async def test_most_of_them_open_it_for_all_and_one_finds_out_for_all(place):
+    async with fleet(place, 3, **BREAKER) as nodes:
         one, two, three = nodes.guards
         for guard in nodes.guards:
             await guard.call(fine)
@@ -164,8 +173,8 @@ async def test_most_of_them_open_it_for_all_and_one_finds_out_for_all(url):
         await until(is_well, seconds=15)
 
 
-async def test_one_sick_node_stops_nobody_else(url):
-    async with fleet(url, 3, **BREAKER) as nodes:
+async def test_one_sick_node_stops_nobody_else(place):
+    async with fleet(place, 3, **BREAKER) as nodes:
         one, two, three = nodes.guards
         for guard in nodes.guards:
             for _ in range(3):
@@ -180,23 +189,23 @@ async def test_one_sick_node_stops_nobody_else(url):
         assert await two.call(fine) == await three.call(fine) == "fine"
 
 
-async def test_it_is_open_after_a_restart(url):
-    async with fleet(url, 1, breaker=lambda: Breaker(failures=2, cooldown=60)) as nodes:
+async def test_it_is_open_after_a_restart(place):
+    async with fleet(place, 1, breaker=lambda: Breaker(failures=2, cooldown=60)) as nodes:
         await trip(*nodes.guards)
-        store = nodes.all[0][0].store
+        shared = nodes.all[0][0].fleet._shared
 
         async def is_open_for_all():
-            [found] = await store.guards.find()
-            return found.opened_until is not None
+            [found] = await shared.report("someone", [BreakerReport("api", BreakerState.CLOSED)], ttl=1)
+            return found.open_for > 0
 
         await until(is_open_for_all)
-    async with fleet(url, 1, breaker=lambda: Breaker(failures=2, cooldown=60)) as nodes:
+    async with fleet(place, 1, breaker=lambda: Breaker(failures=2, cooldown=60)) as nodes:
         with pytest.raises(BreakerOpen):
             await nodes.guards[0].call(fine)
 
 
-async def test_a_person_holds_it_for_all_and_lets_go(url):
-    async with fleet(url, 2, breaker=lambda: Breaker(failures=2, cooldown=0.5)) as nodes:
+async def test_a_person_holds_it_for_all_and_lets_go(place):
+    async with fleet(place, 2, breaker=lambda: Breaker(failures=2, cooldown=0.5)) as nodes:
         guards = nodes.all[0][0].store.guards
         await guards.hold("api", BreakerState.OPEN, actor="ada")
         await until(lambda: all(guard.breaker.is_held for guard in nodes.guards), seconds=10)
@@ -207,8 +216,9 @@ async def test_a_person_holds_it_for_all_and_lets_go(url):
         assert await nodes.guards[1].call(fine) == "fine"
 
 
-async def test_without_the_store_each_has_its_share(url, monkeypatch, notes):
-    async with fleet(url, 2, limiter=lambda: Limiter(rate=40, burst=20)) as nodes:
+@pytest.mark.parametrize("place", ["sqlite"], indirect=True)
+async def test_without_the_store_each_has_its_share(place, monkeypatch, notes):
+    async with fleet(place, 2, limiter=lambda: Limiter(rate=40, burst=20)) as nodes:
         await calls_for(0.3, nodes.guards)
         for hf, _ in nodes.all:
             await until(lambda hf=hf: hf.fleet._slices.nodes == 2, seconds=10)
@@ -226,7 +236,7 @@ async def test_without_the_store_each_has_its_share(url, monkeypatch, notes):
         assert len(times) > 40
         assert [name for name, _ in notes].count("guards.alone") == 2
         for hf, _ in nodes.all:
-            hf.fleet.meet_at(hf.store.guards)
+            hf.fleet.meet_at(hf._guards or hf.store.guards)
         await until(lambda: not any(hf.fleet._slices.is_alone for hf, _ in nodes.all), seconds=10)
         assert hf.fleet.trouble() is None
 
@@ -248,3 +258,53 @@ async def test_a_guard_works_before_its_holdfast_is_entered_and_after_it_is_left
     async with hf:
         assert await guard.call(fine) == "fine"
     assert await guard.call(fine) == "fine"
+
+
+async def test_a_redis_that_is_gone_stops_nobody_and_is_found_again(tmp_path, own_valkey, notes):
+    url = f"sqlite:///{tmp_path / 'jobs.db'}"
+    async with fleet((url, own_valkey.url), 2, limiter=lambda: Limiter(rate=50, burst=20)) as nodes:
+        await until(lambda: all(hf.fleet._slices.nodes == 2 for hf, _ in nodes.all))
+        own_valkey.kill()
+        times = await calls_for(3, nodes.guards)
+        assert worst_excess(times, 50, 20) <= 1e-6
+        assert len(times) > 50
+        assert "guards.alone" in [name for name, _ in notes]
+        own_valkey.start()
+        await until(lambda: not any(hf.fleet.trouble() for hf, _ in nodes.all))
+        times = await calls_for(1, nodes.guards)
+        assert worst_excess(times, 50, 20) <= 1e-6
+
+
+async def test_a_redis_that_is_not_there_at_the_start(tmp_path, own_valkey):
+    own_valkey.kill()
+    async with fleet(
+        (f"sqlite:///{tmp_path / 'x.db'}", own_valkey.url), 1, limiter=lambda: Limiter(rate=50)
+    ) as nodes:
+        assert await nodes.guards[0].call(fine) == "fine"
+        assert "on their own" in nodes.all[0][0].fleet.trouble()
+
+
+async def test_a_flushed_redis_gives_nobody_more(tmp_path, own_valkey):
+    """Row 43: what is forgotten is built anew, and no window has more than the rate and the burst."""
+    url = f"sqlite:///{tmp_path / 'jobs.db'}"
+    async with fleet((url, own_valkey.url), 3, limiter=lambda: Limiter(rate=60, burst=40)) as nodes:
+        client = Redis.from_url(own_valkey.url)
+
+        async def flush():
+            for _ in range(6):
+                await asyncio.sleep(0.4)
+                await client.flushall()
+
+        flushing = asyncio.create_task(flush())
+        times = await calls_for(3, nodes.guards)
+        await flushing
+        await client.aclose()
+    assert worst_excess(times, 60, 40) <= 1e-6
+    assert len(times) > 20
+
+
+def test_what_names_no_redis_is_refused():
+    with pytest.raises(
+        UsageError, match=r"guards names a Redis, such as redis://localhost:6379/0; got 'http://x'"
+    ):
+        Holdfast("sqlite:///x.db", guards="http://x")

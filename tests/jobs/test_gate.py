@@ -109,7 +109,7 @@ async def test_nobody_dies_of_an_outage(hf, provider):
 
 
 async def test_a_probe_that_the_limiter_refuses_is_not_waited_for(hf, provider):
-    guard, ask, _ = guarded(
+    _, ask, _ = guarded(
         hf, provider, breaker=Breaker(failures=1, cooldown=0.3, permits=1), limiter=Limiter(rate=2, burst=1)
     )
     provider.failure = ConnectionRefusedError(111, "no")

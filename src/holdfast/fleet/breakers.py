@@ -7,25 +7,16 @@ time finds out for all whether it is well again; the others stay open until they
 from __future__ import annotations
 
 from collections import deque
-from typing import Protocol
 
 from holdfast.fleet.quorum import is_agreed
 from holdfast.guards.breaker import Breaker
 from holdfast.guards.ports import State
 from holdfast.kernel.clock import monotonic
 from holdfast.store.breakers import BreakerReport, BreakerState, FleetBreaker, Probe
+from holdfast.store.ports import SharedGuards
 
 _MINUTE = 60.0  # seconds in which its calls count
 _AHEAD = 2.0  # seconds that who must not ask stays open for: longer than from one look to the next
-
-
-class Hints(Protocol):
-    """The part of a store's guards that breakers need."""
-
-    async def open_fleet(self, name: str, *, generation: int, open_for: float) -> bool: ...
-    async def close_fleet(self, name: str, *, generation: int) -> bool: ...
-    async def probe(self, name: str, node: str, *, permits: int, lease: float) -> Probe | None: ...
-    async def probed(self, probe: Probe, /) -> bool: ...
 
 
 class Member:
@@ -120,7 +111,7 @@ class Member:
         self._hints += 1
         breaker.told_open(seconds, self._hints)
 
-    async def decide(self, hints: Hints, own: BreakerReport) -> None:
+    async def decide(self, hints: SharedGuards, own: BreakerReport) -> None:
         """Open or close it for all, or ask for the right to find out."""
         breaker, fleet = self._breaker, self._heard
         if breaker is None or fleet is None or breaker.is_held:
@@ -132,7 +123,7 @@ class Member:
         elif self._opened >= 0 and fleet.open_for < _AHEAD:
             await self._find_out(hints, breaker)
 
-    async def _find_out(self, hints: Hints, breaker: Breaker) -> None:
+    async def _find_out(self, hints: SharedGuards, breaker: Breaker) -> None:
         """The fleet's time is over, or nearly: one node may ask, if it has a reason to."""
         if self._probe is not None:
             if breaker.state is State.CLOSED:
@@ -146,7 +137,7 @@ class Member:
         if self._probe is None and breaker.state is not State.CLOSED:
             self._tell(breaker, _AHEAD)
 
-    async def _give_up_probe(self, hints: Hints) -> None:
+    async def _give_up_probe(self, hints: SharedGuards) -> None:
         if (probe := self._probe) is not None:
             self._probe = None
             await hints.probed(probe)

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import asyncio
 from contextlib import suppress
-from typing import Protocol
 
-from holdfast.fleet.breakers import Hints, Member
+from holdfast.fleet.breakers import Member
 from holdfast.fleet.slices import Pot, Slices
 from holdfast.guards.guard import Guard
 from holdfast.guards.ports import BreakerRecord, LimiterRecord
@@ -16,8 +15,9 @@ from holdfast.kernel.ids import new_id
 from holdfast.kernel.randomness import jittered
 from holdfast.kernel.service import Looping
 from holdfast.kernel.telemetry import note
-from holdfast.store.breakers import BreakerReport, FleetBreaker
-from holdfast.store.quota import Grant, Pace, Want
+from holdfast.store.breakers import BreakerReport
+from holdfast.store.ports import SharedGuards
+from holdfast.store.quota import Grant, Want
 
 TTL = 10.0  # seconds for which what a node says counts
 _SOON, _OFTEN, _SELDOM = (
@@ -31,19 +31,6 @@ _SHORTEST = 0.005  # seconds between two rounds
 _SPED_EVERY = 1.0  # seconds between telling that a key is faster
 
 
-class Shared(Hints, Protocol):
-    """Where a fleet meets: the guards of a store, or a faster place beside it."""
-
-    async def take(self, wants: list[Want], /) -> list[Grant]: ...
-    async def slow(
-        self, name: str, key: str, /, *, rate: float | None, pause: float = 0.0, version: int = 0
-    ) -> Pace: ...
-    async def sped(self, name: str, key: str, /, *, rate: float | None, version: int) -> Pace: ...
-    async def report(
-        self, node: str, reports: list[BreakerReport], /, *, ttl: float
-    ) -> list[FleetBreaker]: ...
-
-
 class GuardFleet(Looping):
     """A service of every process that has guards. Without it, or without its store, guards go on by themselves."""
 
@@ -55,8 +42,8 @@ class GuardFleet(Looping):
         self._loop: asyncio.AbstractEventLoop | None = None
         self._news = asyncio.Event()
         self._slices = Slices(self._wake)
-        self._shared: Shared | None = None
-        self._people: Shared | None = None
+        self._shared: SharedGuards | None = None
+        self._people: SharedGuards | None = None
         self._next_report = self._next_people = 0.0
         self._sits_out = False
 
@@ -77,7 +64,7 @@ class GuardFleet(Looping):
         self._next_report = 0.0
         self._wake()
 
-    def meet_at(self, shared: Shared, *, people: Shared | None = None) -> None:
+    def meet_at(self, shared: SharedGuards, *, people: SharedGuards | None = None) -> None:
         """`people`: where they decide, when that is another place. It is asked also when the first is away."""
         self._shared, self._people = shared, people
 
@@ -161,7 +148,7 @@ class GuardFleet(Looping):
         if wants := self._slices.wants():
             await self._take(shared, wants)
 
-    async def _report(self, shared: Shared) -> None:
+    async def _report(self, shared: SharedGuards) -> None:
         self._next_report = monotonic() + jittered(self._pause())
         reports = {name: member.report() for name, member in self._members.items()}
         if self._people is not None:
@@ -174,7 +161,7 @@ class GuardFleet(Looping):
             await member.decide(shared, reports[fleet.guard])
         self._slices.tidy()
 
-    async def _hear_people(self, people: Shared, reports: list[BreakerReport]) -> None:
+    async def _hear_people(self, people: SharedGuards, reports: list[BreakerReport]) -> None:
         if monotonic() >= self._next_people:
             self._next_people = monotonic() + jittered(_SELDOM)
             for fleet in await people.report(self.node, reports, ttl=TTL):
@@ -186,7 +173,7 @@ class GuardFleet(Looping):
             return _SOON
         return _OFTEN if any(member.is_in_use for member in members) else _SELDOM
 
-    async def _take(self, shared: Shared, wants: list[Want]) -> None:
+    async def _take(self, shared: SharedGuards, wants: list[Want]) -> None:
         asked = monotonic()
         grants = await shared.take(wants)
         for pot, before in self._slices.granted(grants, asked):
@@ -201,12 +188,12 @@ class GuardFleet(Looping):
         if pot.limiter.adapts and grant.version != (0 if before is None else before.version):
             pot.limiter.restore(LimiterRecord(rate=grant.rate), key=pot.key)
 
-    async def _slow(self, shared: Shared, pot: Pot, record: LimiterRecord) -> None:
+    async def _slow(self, shared: SharedGuards, pot: Pot, record: LimiterRecord) -> None:
         version = 0 if pot.grant is None else pot.grant.version
         rate = record.rate if pot.limiter.adapts else None
         await shared.slow(pot.limiter.name, pot.key, rate=rate, pause=record.paused_for, version=version)
 
-    async def _speed(self, shared: Shared, pot: Pot, grant: Grant) -> None:
+    async def _speed(self, shared: SharedGuards, pot: Pot, grant: Grant) -> None:
         """What answers have made faster here is so for all."""
         limiter, now = pot.limiter, monotonic()
         rate = limiter.rate(key=pot.key)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Coroutine, Mapping
-from contextlib import AbstractAsyncContextManager, AsyncExitStack
+from contextlib import AbstractAsyncContextManager, AsyncExitStack, suppress
 from types import TracebackType
 from typing import Any, Concatenate, Never, ParamSpec, Protocol, Self, TypeVar, Unpack, overload
 from weakref import WeakSet
@@ -26,9 +26,9 @@ from holdfast.jobs.service import GRACE, LEASE, WorkerService
 from holdfast.jobs.task import Task
 from holdfast.jobs.unknown import UnknownJobs
 from holdfast.jobs.upkeep import KEEP
-from holdfast.kernel.errors import UsageError
+from holdfast.kernel.errors import StoreUnavailable, UsageError
 from holdfast.kernel.spawn import over, spawn, to_its_end
-from holdfast.runtime.config import Location, locate, open_store
+from holdfast.runtime.config import Location, guards_at, locate, open_store
 from holdfast.runtime.views import Blocking, JobsView, QueuesView
 from holdfast.store.ports import Store, Tx
 
@@ -53,7 +53,8 @@ class Holdfast:
     """Work that must not be lost and must not be done twice.
 
     `Holdfast()` uses HOLDFAST_URL, else DATABASE_URL, else `sqlite:///holdfast.db`. Enter it with `async with`:
-    that opens the store, and leaving closes it. A SQLite file brings its tables up to date by itself; on PostgreSQL
+    that opens the store, and leaving closes it. `guards="redis://…"`, or HOLDFAST_GUARDS_URL, is where guards meet when the
+    database shall not be troubled by them. A SQLite file brings its tables up to date by itself; on PostgreSQL
     that is done by `migrate`, once for each version.
     """
 
@@ -62,6 +63,7 @@ class Holdfast:
         self.registry = Registry(self.hooks)
         self.enqueuer = Enqueuer(self.hooks)
         self.fleet = GuardFleet()
+        self._guards = guards_at(guards)
         self._entered = False
         self._leaving: asyncio.Task[None] | None = None
         self._workers: WeakSet[WorkerService] = WeakSet()
@@ -74,7 +76,10 @@ class Holdfast:
         self.location = where if isinstance(where, Location) else locate(where)
         self.store: Store = open_store(self.location)
         self.portal = Portal(self.store)
-        self.fleet.meet_at(self.store.guards)
+        if self._guards is None:
+            self.fleet.meet_at(self.store.guards)
+        else:
+            self.fleet.meet_at(self._guards, people=self.store.guards)
         self.enqueuer.send_to(self.store, self.portal)
         self.jobs = JobsView(self.store)
         self.queues = QueuesView(self.store)
@@ -90,11 +95,18 @@ class Holdfast:
         try:
             await to_its_end(self.portal.take_over())
             await self.store.open()
-            await self.fleet.start()
+            await self._meet()
         except BaseException:
             self._entered, self.portal.home = False, None
             raise
         return self
+
+    async def _meet(self) -> None:
+        """Guards go on by themselves when where they meet does not answer, and say so."""
+        if self._guards is not None:
+            with suppress(StoreUnavailable):
+                await self._guards.open()
+        await self.fleet.start()
 
     async def _end_of_leaving(self) -> None:
         """An exit may still be under way, when whoever waited for it was cancelled."""
@@ -128,6 +140,8 @@ class Holdfast:
     async def _close(self) -> None:
         try:
             await self.fleet.stop()
+            if self._guards is not None:
+                await self._guards.close()
             await self.store.close()
         finally:  # not before: a thread would open the store again while it is being closed
             self._entered, self.portal.home, self._leaving = False, None, None

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Mapping
+from typing import TYPE_CHECKING
 from urllib.parse import unquote, urlsplit
 
 import msgspec
@@ -12,8 +13,14 @@ import msgspec
 from holdfast.kernel.errors import UsageError
 from holdfast.store.ports import Store
 
+if TYPE_CHECKING:
+    from holdfast.fleet.redis import RedisGuards
+
 DEFAULT_URL = "sqlite:///holdfast.db"
 _ACCEPTED = "sqlite:///file.db, sqlite:////absolute/file.db, postgresql://user@host/database"
+
+
+_REDIS = ("redis://", "rediss://", "unix://")
 
 
 class Location(msgspec.Struct, frozen=True):
@@ -44,6 +51,20 @@ def locate(url: str | None = None, environment: Mapping[str, str] = os.environ) 
         listen = environment.get("HOLDFAST_LISTEN_URL") or None
         return Location("postgres", f"postgresql://{given.partition('://')[2]}", listen)
     raise UsageError(f"{masked(given)!r} names no database that Holdfast knows. Such as: {_ACCEPTED}.")
+
+
+def guards_at(url: str | None, environment: Mapping[str, str] = os.environ) -> RedisGuards | None:
+    """Where guards meet: the argument, HOLDFAST_GUARDS_URL, or None for the store itself."""
+    given = url or environment.get("HOLDFAST_GUARDS_URL")
+    if not given:
+        return None
+    if not str(given).startswith(_REDIS):
+        raise UsageError(
+            f"guards names a Redis, such as redis://localhost:6379/0; got {masked(str(given))!r}."
+        )
+    from holdfast.fleet.redis import RedisGuards  # noqa: PLC0415  its driver is an extra
+
+    return RedisGuards(given)
 
 
 def _path(url: str) -> str:
