@@ -4,7 +4,14 @@ from holdfast.guards.backoff import Backoff
 from holdfast.guards.breaker import Breaker, Permit
 from holdfast.guards.budget import Budget
 from holdfast.guards.bulkhead import Bulkhead
-from holdfast.guards.deadline import DEADLINE_HEADER, deadline, parse_deadline, render_deadline, time_left
+from holdfast.guards.deadline import (
+    DEADLINE_HEADER,
+    deadline,
+    deadline_from,
+    parse_deadline,
+    render_deadline,
+    time_left,
+)
 from holdfast.guards.fallback import Degraded, Fallback
 from holdfast.guards.faults import Classifier, Fault, classify, retry_after_of
 from holdfast.guards.guard import Guard, Keyed
@@ -45,6 +52,7 @@ __all__ = [
     "carrying",
     "classify",
     "deadline",
+    "deadline_from",
     "parse_deadline",
     "parse_retry_after",
     "ratelimit_headers",

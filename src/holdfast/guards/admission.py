@@ -90,6 +90,11 @@ class Admission:
         self.bulkhead: Bulkhead | None = None
         self.has_waited = False
 
+    def took(self, seconds: float) -> None:
+        """For the breaker it was not longer than this: the rest of the time it waited for us."""
+        if self.permit is not None:
+            self.permit.began = monotonic() - seconds
+
     def succeeded(self) -> None:
         now = monotonic()
         if self.bulkhead is not None:

@@ -1,4 +1,4 @@
-"""`async with guard:`: the body of the block is the attempt; it is admitted, has the deadline, and is not repeated."""
+"""Attempts that go on after their admission: the body of `async with guard:`, and answers that stream."""
 
 from __future__ import annotations
 
@@ -13,13 +13,37 @@ from holdfast.kernel.clock import timeout
 from holdfast.kernel.errors import TimedOut
 
 
-class Block:
-    """From the admission to the end of the block."""
+class Ending:
+    """Gives back what an attempt has taken, and tells how it ended. Only the first word counts."""
 
-    __slots__ = ("_admission", "_classify", "_limit", "_mark", "_seconds")
+    __slots__ = ("_admission", "_classify", "_is_over")
+
+    def __init__(self, admission: Admission, classify: Classifier) -> None:
+        self._admission, self._classify = admission, classify
+        self._is_over = False
+
+    def over(self, error: BaseException | None, took: float | None = None) -> None:
+        """`took`: how many seconds of it were the other side's, if some were not."""
+        if self._is_over:
+            return
+        self._is_over = True
+        if took is not None:
+            self._admission.took(took)
+        if error is None:
+            self._admission.succeeded()
+        elif isinstance(error, Exception):
+            self._admission.failed(error, fault_of(error, self._classify), retry_after_of(error))
+        else:
+            self._admission.cut_off()
+
+
+class Block:
+    """From the admission to the end of the block: it has the deadline, and is not repeated."""
+
+    __slots__ = ("_ending", "_limit", "_mark", "_seconds")
 
     def __init__(self, admission: Admission, classify: Classifier, seconds: float | None) -> None:
-        self._admission, self._classify, self._seconds = admission, classify, seconds
+        self._ending, self._seconds = Ending(admission, classify), seconds
         self._mark: Token[float | None] | None = None
         self._limit: asyncio.Timeout | None = None
         if seconds is not None:
@@ -49,9 +73,4 @@ class Block:
         """Give back what was taken, and tell how it ended."""
         if self._mark is not None:
             set_back(self._mark)
-        if error is None:
-            self._admission.succeeded()
-        elif isinstance(error, Exception):
-            self._admission.failed(error, fault_of(error, self._classify), retry_after_of(error))
-        else:
-            self._admission.cut_off()
+        self._ending.over(error)

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Generator
-from contextlib import contextmanager
+from collections.abc import Generator, Iterable, Iterator, Mapping
+from contextlib import contextmanager, nullcontext
 from contextvars import ContextVar, Token
 
 from holdfast.kernel.clock import monotonic
@@ -34,6 +34,31 @@ def deadline(seconds: float | None) -> Generator[None, None, None]:
         set_back(mark)
 
 
+@contextmanager
+def deadline_from(
+    headers: Mapping[str, str] | Iterable[tuple[bytes, bytes]], *, longest: float = _LONGEST
+) -> Generator[None, None, None]:
+    """`with deadline_from(request.headers):` the caller's deadline, at most `longest` seconds, for all that is done for him.
+
+    Takes a mapping, or the pairs of an ASGI scope. Without the header, or with one that cannot be read, it changes nothing.
+    """
+    told = [parse_deadline(value, longest) for value in _values(headers)]
+    found = [seconds for seconds in told if seconds is not None]
+    with deadline(min(found)) if found else nullcontext():
+        yield
+
+
+def _values(headers: Mapping[str, str] | Iterable[tuple[bytes, bytes]]) -> Iterator[str]:
+    wanted = DEADLINE_HEADER.lower()
+    for name, value in headers.items() if isinstance(headers, Mapping) else headers:
+        if _text(name).lower() == wanted:
+            yield _text(value)
+
+
+def _text(part: str | bytes) -> str:
+    return part if isinstance(part, str) else part.decode("latin-1")
+
+
 def set_back(mark: Token[float | None]) -> None:
     """As it was before. A coroutine that the collector ends is in another context, where there is nothing to set back."""
     try:  # noqa: SIM105  suppress costs more than all the rest of this
@@ -60,11 +85,11 @@ def render_deadline() -> str | None:
     return None if left is None else f"{left:.3f}"
 
 
-def parse_deadline(text: str | None) -> float | None:
+def parse_deadline(text: str | None, longest: float = _LONGEST) -> float | None:
     """The seconds left that a header tells, for `deadline()`. What cannot be read is ignored, with a note."""
     if text is None:
         return None
     if _SECONDS.fullmatch(text.strip()) is None:
         note("deadline.ignored", value=show(text))
         return None
-    return min(float(text), _LONGEST)
+    return min(float(text), longest)

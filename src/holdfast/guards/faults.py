@@ -31,6 +31,11 @@ _BUGS = (*_OURS, NotImplementedError, ImportError, SyntaxError, RecursionError, 
 _FILES = (FileNotFoundError, FileExistsError, PermissionError, IsADirectoryError, NotADirectoryError)
 # Nothing has left this machine, or nobody has taken it.
 _UNSENT = {errno.ECONNREFUSED, errno.EHOSTUNREACH, errno.ENETUNREACH, errno.ENETDOWN, errno.EHOSTDOWN}
+# Errors of httpx, by their names: it need not be installed. What is not here may have been done.
+_OF_HTTPX = {
+    **dict.fromkeys(["ConnectError", "ConnectTimeout", "PoolTimeout"], Fault.TRANSIENT),  # never sent
+    **dict.fromkeys(["UnsupportedProtocol", "LocalProtocolError"], Fault.PERMANENT),  # our own mistake
+}
 _BY_STATUS = {408: Fault.UNKNOWN, 425: Fault.TRANSIENT, 429: Fault.THROTTLED}
 
 
@@ -42,6 +47,8 @@ def classify(error: Exception) -> Fault:
         return _of_status(status, error)
     if isinstance(error, OSError):  # before the bugs: some of them are ValueErrors too
         return _of_system(error)
+    if (name := _name_in_httpx(error)) is not None:
+        return _OF_HTTPX.get(name, Fault.UNKNOWN)
     return Fault.PERMANENT if isinstance(error, _BUGS) else Fault.UNKNOWN
 
 
@@ -67,6 +74,18 @@ def _of_system(error: OSError) -> Fault:
     if error.errno in _UNSENT or type(error).__name__ == "gaierror":  # no such host, for now
         return Fault.TRANSIENT
     return Fault.UNKNOWN
+
+
+def _name_in_httpx(error: Exception) -> str | None:
+    """The name of its type there, or of the one that it was made from; None: it comes from elsewhere."""
+    kinds = (kind for kind in type(error).__mro__ if kind.__module__.partition(".")[0] == "httpx")
+    found = next(kinds, None)
+    return None if found is None else found.__name__
+
+
+def is_timeout(error: Exception) -> bool:
+    """Whether the other side let us wait in vain. Those of httpx are no TimeoutError."""
+    return isinstance(error, TimeoutError) or (_name_in_httpx(error) or "").endswith("Timeout")
 
 
 def status_of(error: Exception) -> int | None:

@@ -11,7 +11,7 @@ from typing import Any, Generic, Never, ParamSpec, TypedDict, TypeVar, Unpack, o
 
 from holdfast.guards.admission import Gates
 from holdfast.guards.backoff import Backoff
-from holdfast.guards.blocks import Block
+from holdfast.guards.blocks import Block, Ending
 from holdfast.guards.breaker import Breaker
 from holdfast.guards.budget import Budget
 from holdfast.guards.bulkhead import Bulkhead
@@ -68,6 +68,23 @@ class Calls(Generic[D_co]):
         """`call` for plain functions in threads. They cannot be cut off: `timeout` only bounds what they call in turn."""
         refuse_on_loop("call_sync", "await guard.call(…)")
         result: T | D_co = finished(self._pipeline.run(IN_THREAD, self._ask, partial(fn, *args, **kwargs)))
+        return result
+
+    # --- answers that go on, such as a body that streams: whoever asked ends them ---
+
+    def open(
+        self, fn: Callable[[], Awaitable[T]], *, once: bool, discard: Callable[[Exception], Any]
+    ) -> Coroutine[Any, Any, tuple[T, Ending] | D_co]:
+        """`call`, and what its result still holds. `discard` hears of an error whose attempt is repeated; `once`: none is."""
+        return self._pipeline.run(ON_LOOP, self._ask.lasting(once=once, discard=discard), partial(fn))
+
+    def open_sync(
+        self, fn: Callable[[], T], *, once: bool, discard: Callable[[Exception], Any]
+    ) -> tuple[T, Ending] | D_co:
+        """`open`, for plain functions in threads."""
+        refuse_on_loop("A sync client", "an async client")
+        ask = self._ask.lasting(once=once, discard=discard)
+        result: tuple[T, Ending] | D_co = finished(self._pipeline.run(IN_THREAD, ask, partial(fn)))
         return result
 
     @overload

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import partial
 from typing import Any
 
 from holdfast.guards.admission import Admission, Gates
-from holdfast.guards.blocks import Block
+from holdfast.guards.blocks import Block, Ending
 from holdfast.guards.deadline import UNTIL, set_back, sooner
 from holdfast.guards.fallback import Fallback
 from holdfast.guards.faults import Classifier, fault_of, retry_after_of
@@ -19,10 +20,24 @@ from holdfast.kernel.errors import Refused
 class Ask:
     """How some calls of a guard differ from others: the limiter's key, their cost, and whether they may be repeated."""
 
-    __slots__ = ("cost", "key", "repeatable")
+    __slots__ = ("cost", "discard", "key", "lasts", "once", "repeatable")
 
-    def __init__(self, key: str, cost: float, repeatable: bool) -> None:
+    def __init__(
+        self,
+        key: str,
+        cost: float,
+        repeatable: bool,
+        *,
+        lasts: bool = False,  # what the call gives goes on: the result is it, and its Ending
+        once: bool = False,  # it is not repeated, whatever is known of it
+        discard: Callable[[Exception], Any] | None = None,  # called like the call, before it is repeated
+    ) -> None:
         self.key, self.cost, self.repeatable = key, cost, repeatable
+        self.lasts, self.once, self.discard = lasts, once, discard
+
+    def lasting(self, *, once: bool, discard: Callable[[Exception], Any]) -> Ask:
+        """The same for a call whose answer goes on."""
+        return Ask(self.key, self.cost, self.repeatable, lasts=True, once=once, discard=discard)
 
 
 class Pipeline:
@@ -66,7 +81,7 @@ class Pipeline:
             while True:
                 admission = await self._admitted(way, ask, until, failure)
                 try:
-                    return await self._attempt(way, admission, until, work)
+                    return await self._attempt(way, ask, admission, until, work)
                 except Exception as error:
                     wait = self._failed(admission, attempt, error, ask, until)
                     if wait is None:
@@ -75,6 +90,8 @@ class Pipeline:
                 except BaseException:
                     admission.cut_off()
                     raise
+                if ask.discard is not None:
+                    await way.attempt(partial(ask.discard, failure), None)
                 await way.sleep(wait)
                 attempt += 1
         finally:
@@ -90,7 +107,9 @@ class Pipeline:
                 raise
             raise failure from refusal  # a call was made, and its error is what the caller must know
 
-    async def _attempt(self, way: Way, admission: Admission, until: float | None, work: partial[Any]) -> Any:
+    async def _attempt(
+        self, way: Way, ask: Ask, admission: Admission, until: float | None, work: partial[Any]
+    ) -> Any:
         """One call with its timeout, which is the deadline of guards inside it."""
         seconds = self._seconds(admission, until)
         if seconds is None:
@@ -101,6 +120,8 @@ class Pipeline:
                 result = await way.attempt(work, seconds)
             finally:
                 set_back(mark)
+        if ask.lasts:
+            return result, Ending(admission, self.classify)
         admission.succeeded()
         return result
 
@@ -110,7 +131,7 @@ class Pipeline:
         """Seconds until the next attempt; None: there is none."""
         fault, retry_after = fault_of(error, self.classify), retry_after_of(error)
         admission.failed(error, fault, retry_after)
-        if self._retries is None:
+        if self._retries is None or ask.once:
             return None
         return self._retries.wait(
             attempt, error, fault, retry_after=retry_after, repeatable=ask.repeatable, until=until

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from holdfast.guards.backoff import Backoff
 from holdfast.guards.budget import Budget
-from holdfast.guards.faults import Fault
+from holdfast.guards.faults import Fault, is_timeout
 from holdfast.kernel.clock import monotonic
 from holdfast.kernel.randomness import random
 from holdfast.kernel.telemetry import note
@@ -61,6 +61,6 @@ class Retries:
             return "pause"  # whoever waits for us would wait too long
         if until is not None and monotonic() + wait >= until:
             return "deadline"
-        if not self._budget.spend(2 if isinstance(error, TimeoutError) else 1):
+        if not self._budget.spend(2 if is_timeout(error) else 1):
             return "budget"
         return None

@@ -1,0 +1,165 @@
+"""The bodies of answers: bounded by the deadline of their call, which is over when they are; and those kept before a retry."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Iterator
+from types import TracebackType
+from typing import Self
+
+import httpx
+
+from holdfast.guards.blocks import Ending
+from holdfast.guards.http.errors import RequestTimedOut, translated
+from holdfast.kernel.clock import monotonic
+from holdfast.kernel.errors import TimedOut
+from holdfast.kernel.waits import in_time
+
+KEPT = 65_536  # bytes of an answer that are read before a retry, so that its connection can be used again
+PATIENCE = 1.0  # seconds for that
+
+
+class Watch:
+    """`with watch:` around each reading: how long the other side took, and how it ended."""
+
+    __slots__ = ("_began", "_ending", "_took", "_until")
+
+    def __init__(self, took: float, until: float | None) -> None:
+        self._took, self._until = took, until  # seconds until the headers came; a moment
+        self._began = 0.0
+        self._ending: Ending | None = None
+
+    def ends(self, ending: Ending) -> None:
+        """The call that this body belongs to is over with it."""
+        self._ending = ending
+
+    def left(self) -> float | None:
+        """Seconds; raises when there are none."""
+        if self._until is None:
+            return None
+        if (left := self._until - monotonic()) <= 0:
+            raise RequestTimedOut("The deadline passed while the answer's body was read.")
+        return left
+
+    def over(self, error: BaseException | None) -> None:
+        if self._ending is not None:
+            self._ending.over(error, took=self._took)
+
+    def __enter__(self) -> Self:
+        self._began = monotonic()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._took += monotonic() - self._began
+        if error is None:
+            return
+        self.over(None if isinstance(error, StopIteration | StopAsyncIteration) else error)
+        if type(error) is TimedOut:
+            raise translated(error) from None
+
+
+class AsyncBody(httpx.AsyncByteStream):
+    __slots__ = ("_parts", "_stream", "watch")
+
+    def __init__(self, stream: httpx.AsyncByteStream, watch: Watch) -> None:
+        self._stream, self.watch = stream, watch
+        self._parts: AsyncIterator[bytes] | None = None
+
+    def __aiter__(self) -> AsyncIterator[bytes]:
+        return self
+
+    async def __anext__(self) -> bytes:
+        with self.watch as watch:
+            if self._parts is None:
+                self._parts = aiter(self._stream)
+            left = watch.left()
+            part = anext(self._parts)
+            return await (part if left is None else in_time(part, left))
+
+    async def aclose(self) -> None:
+        """Whoever closes it early has his answer, unless reading it has failed."""
+        try:
+            await self._stream.aclose()
+        finally:
+            self.watch.over(None)
+
+
+class SyncBody(httpx.SyncByteStream):
+    __slots__ = ("_parts", "_stream", "watch")
+
+    def __init__(self, stream: httpx.SyncByteStream, watch: Watch) -> None:
+        self._stream, self.watch = stream, watch
+        self._parts: Iterator[bytes] | None = None
+
+    def __iter__(self) -> Iterator[bytes]:
+        return self
+
+    def __next__(self) -> bytes:
+        """A thread that reads cannot be cut off: each reading is bounded by httpx, and the next one is not begun."""
+        with self.watch as watch:
+            if self._parts is None:
+                self._parts = iter(self._stream)
+            watch.left()
+            return next(self._parts)
+
+    def close(self) -> None:
+        try:
+            self._stream.close()
+        finally:
+            self.watch.over(None)
+
+
+class Torn(httpx.AsyncByteStream, httpx.SyncByteStream):
+    """What is left of a body that was too long or too slow to be kept before a retry that was then refused."""
+
+    def __iter__(self) -> Iterator[bytes]:
+        raise httpx.ReadError("The body of this answer was not kept: another attempt was to follow.")
+
+    async def __aiter__(self) -> AsyncIterator[bytes]:
+        raise httpx.ReadError("The body of this answer was not kept: another attempt was to follow.")
+        yield b""
+
+
+async def keep(response: httpx.Response) -> None:
+    """Read a short body and give the connection back. The answer stays whole, should there be no other."""
+    stream, found, whole = response.stream, bytearray(), False
+    assert isinstance(stream, httpx.AsyncByteStream)
+    response.stream = Torn()
+    try:
+        whole = await in_time(_read(stream, found), PATIENCE)
+    except Exception:  # noqa: BLE001  nobody wants to know why this body is lost
+        whole = False
+    finally:
+        await stream.aclose()
+    if whole:
+        response.stream = httpx.ByteStream(bytes(found))
+
+
+async def _read(stream: httpx.AsyncByteStream, found: bytearray) -> bool:
+    async for part in stream:
+        found += part
+        if len(found) > KEPT:
+            return False
+    return True
+
+
+def keep_sync(response: httpx.Response) -> None:
+    """`keep`, in a thread."""
+    stream, found, whole = response.stream, bytearray(), False
+    assert isinstance(stream, httpx.SyncByteStream)
+    response.stream = Torn()
+    until = monotonic() + PATIENCE
+    try:
+        for part in stream:
+            found += part
+            if len(found) > KEPT or monotonic() > until:
+                break
+        else:
+            whole = True
+    except Exception:  # noqa: BLE001  nobody wants to know why this body is lost
+        whole = False
+    finally:
+        stream.close()
+    if whole:
+        response.stream = httpx.ByteStream(bytes(found))
