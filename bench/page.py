@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from bench import report
-from bench.musts import musts
+from bench.musts import guard_musts, musts
 from bench.profile.parts import ORDER
 from bench.schema import report as file
 from bench.schema.model import Figure
@@ -66,6 +66,19 @@ the kernel's count. Made by `make bench-profile`. Beside other work all of it gr
 """
 
 
+_GUARDS = """\
+## Guards
+
+What a guard adds to a call that does nothing, in µs; made by `make bench-guards`, and by `make bench` with the rest. Each library runs
+in a process of its own, all in turns, ours first and last; each call is timed by itself, in turns with the bare one, and the figure is
+what it takes more than the median of that. The p99 has the garbage collector in it. "Waits" is a call that waits for one turn of
+the loop, as any call over a network does: only then must a timer be set for its timeout. *Everything* is timeout, deadline, retry,
+breaker, limiter, bulkhead and fallback: one `Guard`; all parts of hyx; or a stack of two libraries with aiolimiter, `asyncio.Semaphore`,
+`asyncio.timeout` and `try`. Alone, ours do more than what they are beside: the breaker has a sliding window and leased permits and the limiter
+adapts, is safe for threads and gives back what is not used.
+"""
+
+
 def write(where: Path, results: Path) -> Path:
     where.mkdir(parents=True, exist_ok=True)
     page = where / "benchmarks.md"
@@ -78,6 +91,8 @@ def render(where: Path, results: Path) -> str:
     left_out = missing.read_text().splitlines() if missing.exists() else []
     parts = [_HOW, "## Figures\n"]
     parts += [_figures(where, results, figures, left_out), _WHY] if figures else [_NOTHING]
+    if (results / "guards.json").exists():
+        parts.append(_guards(where, results, file.read(results / "guards.json")))
     profile = Path(__file__).parent / "results" / "profile.json"
     if profile.exists():
         parts.append(_profile(file.read(profile)))
@@ -98,6 +113,20 @@ def _figures(where: Path, results: Path, figures: Sequence[Figure], left_out: Se
     if left_out:
         parts += ["\nLeft out in this run:\n", *(f"- {line}" for line in left_out)]
     return "\n".join([*parts, ""])
+
+
+def _guards(where: Path, results: Path, found: Sequence[Figure]) -> str:
+    parts = [_GUARDS]
+    if (results / "guards.png").exists():
+        parts.append(f"![What guards add to a call]({os.path.relpath(results / 'guards.png', where)})\n")
+    versions = {
+        each.system: each.config["version"]
+        for each in found
+        if "version" in each.config and "+" not in each.system
+    }
+    told = "Versions: " + ", ".join(f"{name} {version}" for name, version in sorted(versions.items())) + "."
+    parts += [report.musts_markdown(list(guard_musts(found))), "", report.markdown(found), "", told, ""]
+    return "\n".join(parts)
 
 
 def _versions(figures: Sequence[Figure]) -> str:

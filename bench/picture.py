@@ -25,18 +25,26 @@ PANELS = {
     "latency_p50": "Pickup latency, median, ms (less is better)",
     "latency_p99": "Pickup latency, p99, ms (less is better)",
     "memory_idle": "Memory of an idle worker, MB (less is better)",
+    "guard_retry_p50": "Retry, median, µs",
+    "guard_breaker_p50": "Breaker, median, µs",
+    "guard_limiter_p50": "Limiter, median, µs",
+    "guard_all_p50": "Everything, median, µs",
+    "guard_all_waiting_p50": "Everything, when the call waits, median, µs",
+    "guard_all_waiting_p99": "Everything, when the call waits, p99, µs",
 }
+OF_GUARDS = "What a guard adds to a call, measured in one run; logarithmic scales, less is better."
 TITLE = (
     "Holdfast beside its peers, measured in one run; logarithmic scales. "
     "Hatched: a job that was acknowledged may be lost with the power."
 )
-ORDER = ("postgres", "redis", "sqlite")
+ORDER = ("postgres", "redis", "sqlite", "memory")
 COLOURS = {
     "holdfast": "#c2410c",
     "limit": "#d6d3d1",
     "postgres": "#33658a",
     "redis": "#7a9cb8",
     "sqlite": "#55806e",
+    "memory": "#33658a",
 }
 
 
@@ -56,7 +64,8 @@ def draw(figures: list[dict[str, Any]], picture: Path) -> None:
             _panel(axis, PANELS[measure], bars)
         for axis in row[len(pair) :]:
             axis.axis("off")
-    canvas.suptitle(TITLE, fontsize=11, x=0.01, ha="left")
+    is_of_guards = all(measure.startswith("guard_") for measure in shown)
+    canvas.suptitle(OF_GUARDS if is_of_guards else TITLE, fontsize=11, x=0.01, ha="left")
     canvas.tight_layout(rect=(0, 0, 1, 0.985), h_pad=2.0, w_pad=3.0)
     canvas.savefig(picture, dpi=110)
 
@@ -66,6 +75,10 @@ def _bars(figures: list[dict[str, Any]], measure: str) -> list[dict[str, Any]]:
     found = [each for each in figures if each["measure"] == measure and each["store"] in ORDER]
     sign = -1 if all(each["unit"] == "jobs/s" for each in found) else 1
     return sorted(found, key=lambda each: (ORDER.index(each["store"]), sign * each["rate"]))
+
+
+def _name(bar: dict[str, Any]) -> str:
+    return str(bar["system"]) if bar["store"] == "memory" else f"{bar['system']} · {bar['store']}"
 
 
 def _panel(axis: Any, title: str, bars: list[dict[str, Any]]) -> None:
@@ -79,7 +92,7 @@ def _panel(axis: Any, title: str, bars: list[dict[str, Any]]) -> None:
     axis.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:,g}"))
     axis.xaxis.set_minor_formatter(NullFormatter())
     axis.set_xlim(min(rates) / 3, max(rates) * 4)
-    axis.set_yticks(range(len(bars)), [f"{bar['system']} · {bar['store']}" for bar in bars])
+    axis.set_yticks(range(len(bars)), [_name(bar) for bar in bars])
     for label, bar in zip(axis.get_yticklabels(), bars, strict=True):
         label.set_fontweight("bold" if bar["system"] == "holdfast" else "normal")
     for place, (rate, bar) in enumerate(zip(rates, bars, strict=True)):

@@ -20,8 +20,20 @@ MEASURES = {
     "commit_p50": "the store's own commit, p50",
     "commit_p99": "the store's own commit, p99",
     "recovery": "after kill -9, runs again after",
+    **{
+        f"guard_{kind}{waiting}_{part}": f"{what}{', when the call waits' if waiting else ''}, {part}"
+        for kind, what in (
+            ("bare", "the bare call"),
+            ("retry", "retry"),
+            ("breaker", "breaker"),
+            ("limiter", "limiter"),
+            ("all", "everything"),
+        )
+        for waiting in ("", "_waiting")
+        for part in ("p50", "p99")
+    },
 }
-LESS_IS_BETTER = {"ms", "MB", "s"}
+LESS_IS_BETTER = {"µs", "ms", "MB", "s"}
 Row = tuple[str, str, str, str, str]
 
 
@@ -29,7 +41,7 @@ def rows(figures: Sequence[Figure]) -> Iterator[Row]:
     """Measure, store, system, figure, and how many times better Holdfast is."""
     ours = {(each.store, each.measure): each.rate for each in figures if each.system == "holdfast"}
     for measure in MEASURES:
-        for store in FULL.stores:
+        for store in (*FULL.stores, "memory"):
             found = [each for each in figures if (each.store, each.measure) == (store, measure)]
             for each in sorted(
                 found, key=lambda each: each.rate if each.unit in LESS_IS_BETTER else -each.rate

@@ -45,6 +45,8 @@ class Servers:
 
     def fresh(self, store: str, place: Path) -> str:
         match store:
+            case "memory":
+                return ""  # nothing is stored
             case "sqlite":
                 return f"sqlite:///{place / 'jobs.db'}"
             case "postgres":

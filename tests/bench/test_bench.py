@@ -11,7 +11,11 @@ from bench import __main__ as bench
 from bench import page, report, step
 from bench.environments import LOCKS, PACKAGES
 from bench.figures import Figures
-from bench.musts import musts
+from bench.guards import __main__ as guards
+from bench.guards.figures import Answers
+from bench.guards.systems import OURS as OUR_GUARD
+from bench.guards.systems import PEERS as GUARD_PEERS
+from bench.musts import guard_musts, musts
 from bench.plan import FULL, QUICK, TINY, Choice, steps
 from bench.profile.__main__ import profile
 from bench.profile.parts import TOTAL
@@ -127,3 +131,71 @@ def test_the_profile_adds_up(servers):
     parts, _ = profile(servers, "sqlite", 3_000)
     whole = parts.pop(TOTAL)
     assert sum(parts.values()) == pytest.approx(whole)
+
+
+# --- guards ---
+
+
+def test_a_guard_gives_figures(servers):
+    answers = Answers()
+    answers.add(OUR_GUARD, step.measure(servers, OUR_GUARD, "guards", {"calls": 20, "laps": 1}))
+    found = {figure.measure: figure for figure in answers.figures({}, load=0.0)}
+    assert found["guard_bare_p50"].system == "limit"
+    for kind in ("retry", "breaker", "limiter", "all", "all_waiting"):
+        assert 0 < found[f"guard_{kind}_p50"].rate <= found[f"guard_{kind}_p99"].rate
+    assert {figure.unit for figure in found.values()} == {"µs"}
+    assert report.MEASURES.keys() >= found.keys()
+
+
+def test_a_guard_is_told_by_what_it_adds():
+    answers = Answers()
+    for p50 in (9.0, 11.0, 10.0):
+        bare = {"p50": 1.0, "p99": 2.0}
+        answers.add(OUR_GUARD, {"bare": bare, "bare_waiting": bare, "all": {"p50": p50, "p99": 31.0}})
+    found = {figure.measure: figure.rate for figure in answers.figures({}, load=0.0)}
+    assert (found["guard_all_p50"], found["guard_all_p99"], found["guard_bare_p99"]) == (9.0, 30.0, 2.0)
+
+
+def guard_figures(ours, theirs):
+    return [
+        Figure("holdfast", "memory", "guard_all_p50", ours, "µs"),
+        Figure("stamina + purgatory", "memory", "guard_all_p50", theirs, "µs", {"version": "1.0"}),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("ours", "theirs", "holds"), [(10, 30, [True, None, True]), (20, 19, [False, None, False])]
+)
+def test_what_guards_must_reach_is_judged(ours, theirs, holds):
+    assert [must.holds for must in guard_musts(guard_figures(ours, theirs))] == holds
+
+
+def test_the_page_has_the_guards_beside_what_was_measured_before(tmp_path):
+    (tmp_path / "peers.json").write_text(json.dumps([Figure("holdfast", "sqlite", "drain", 20_000).__dict__]))
+    before = page.render(tmp_path, tmp_path)
+    (tmp_path / "guards.json").write_text(json.dumps([figure.__dict__ for figure in guard_figures(10, 30)]))
+    after = page.render(tmp_path, tmp_path)
+    assert "| everything, p50 | memory | **holdfast** | 10 µs |" in after
+    assert "3.00 times" in after
+    for line in before.splitlines():
+        assert line in after
+
+
+def test_a_peer_without_its_environment_is_named_and_the_rest_goes_on(monkeypatch, tmp_path):
+    def fail(_servers, system, _measure, _options):
+        if system is not OUR_GUARD:
+            raise step.Failed("cannot be installed")
+        some = {"p50": 1.0, "p99": 2.0}
+        return dict.fromkeys(("bare", "bare_waiting", "all"), some)
+
+    monkeypatch.setattr(step, "measure", fail)
+    monkeypatch.setattr(guards, "_draw", lambda *_: None)
+    found = guards.measure(bench.Console(quiet=True), tmp_path, tiny=True)
+    assert {figure.system for figure in found} == {"holdfast", "limit"}
+    assert json.loads((tmp_path / "guards.json").read_text())[0]["store"] == "memory"
+
+
+def test_every_peer_of_guards_has_a_program():
+    for system in GUARD_PEERS:
+        place = step.ROOT / (system.module.replace(".", "/") + ".py")
+        assert "measure = measurer(" in place.read_text()
