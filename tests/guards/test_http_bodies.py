@@ -5,9 +5,8 @@ from __future__ import annotations
 import asyncio
 import random
 
-import httpx
 import pytest
-from http_kit import guarded, make_guard
+from http_kit import guarded, httpx, make_guard
 from http_server import answer, cut_body, hang, hang_up, slow_body
 
 from holdfast.guards import Breaker, Bulkhead, State, TimedOut
@@ -64,12 +63,13 @@ async def test_between_two_parts_httpx_waits_as_long_as_the_request_says(server)
 
 
 async def test_an_answer_that_is_in_memory_is_over_at_once():
+    guard = make_guard()
     transport = GuardedTransport(
-        make_guard(), httpx.MockTransport(lambda request: httpx.Response(200, text="hello"))
+        guard, httpx.MockTransport(lambda request: httpx.Response(200, text="hello"))
     )
     async with httpx.AsyncClient(transport=transport) as client:
         assert (await client.get("http://x/")).text == "hello"
-    assert transport._terms._guard.bulkhead.in_flight == 0
+    assert guard.bulkhead.in_flight == 0
 
 
 # --- bodies that fail ---
@@ -213,7 +213,7 @@ async def test_a_storm_leaves_nothing_behind(server, seed):
         except (httpx.TransportError, HoldfastError):
             pass
 
-    async with guarded(server, guard, cancels=True) as kit:
+    async with guarded(server, guard, storms=True) as kit:
         tasks = [asyncio.ensure_future(one(kit)) for _ in range(120)]
         for task in chance.sample(tasks, 40):
             await asyncio.sleep(0.01)
@@ -221,3 +221,14 @@ async def test_a_storm_leaves_nothing_behind(server, seed):
         for result in await asyncio.gather(*tasks, return_exceptions=True):
             assert result is None or isinstance(result, asyncio.CancelledError)
         assert kit.has_permits
+
+
+async def test_a_guard_within_a_guard(server):
+    """Each gives its own permits back, also when the outer one does not wait for the body."""
+    inner = make_guard()
+    transport = GuardedTransport(inner)
+    outer = make_guard()
+    for until in ("headers", "body"):
+        async with httpx.AsyncClient(transport=GuardedTransport(outer, transport, until=until)) as client:
+            await client.get(server.url)
+        assert (inner.bulkhead.in_flight, outer.bulkhead.in_flight) == (0, 0)

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import httpx
 import pytest
-from http_kit import guarded, make_guard
+from http_kit import guarded, httpx, make_guard
 from http_server import answer
 
 from holdfast.guards import DEADLINE_HEADER, Guard, deadline, deadline_from, time_left

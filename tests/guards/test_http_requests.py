@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 import socket
-import subprocess
-import sys
 import time
 from email.utils import formatdate
 
-import httpx
 import pytest
-from http_kit import guarded, make_guard
+from http_kit import guarded, httpx, make_guard
 from http_server import answer, hang, hang_up
 
 from holdfast.guards import (
@@ -349,7 +346,7 @@ async def test_a_fallback_may_take_the_answer_itself(server):
 async def test_a_fallback_must_answer_with_a_response(server):
     server.will(answer(500, b"x" * 100))
     async with guarded(server, make_guard(fallback=lambda: "from the cache")) as kit:
-        with pytest.raises(UsageError, match=r"httpx\.Response"):
+        with pytest.raises(UsageError, match="a Response"):
             await kit.get("/")
 
 
@@ -380,9 +377,3 @@ async def test_a_request_that_says_nonsense_is_not_sent(server):
         with pytest.raises(UsageError, match="headers"):
             await kit.get("/", extensions={"guard_until": "end"})
     assert server.asked == []
-
-
-def test_without_httpx_the_extra_is_named():
-    program = "import sys; sys.modules['httpx'] = None; import holdfast.guards; import holdfast.guards.http"
-    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
-    assert "install holdfast[httpx]" in done.stderr

@@ -5,9 +5,8 @@ from __future__ import annotations
 import socket
 from contextlib import contextmanager
 
-import httpx
 import pytest
-from http_kit import Hurried, Kit, make_guard
+from http_kit import Hurried, Kit, httpx, make_guard
 from http_server import answer, cut_body, hang, hang_up, slow_body
 
 from holdfast.guards import Breaker, BreakerOpen, Bulkhead, BulkheadFull, State, TimedOut

@@ -31,7 +31,8 @@ _BUGS = (*_OURS, NotImplementedError, ImportError, SyntaxError, RecursionError, 
 _FILES = (FileNotFoundError, FileExistsError, PermissionError, IsADirectoryError, NotADirectoryError)
 # Nothing has left this machine, or nobody has taken it.
 _UNSENT = {errno.ECONNREFUSED, errno.EHOSTUNREACH, errno.ENETUNREACH, errno.ENETDOWN, errno.EHOSTDOWN}
-# Errors of httpx, by their names: it need not be installed. What is not here may have been done.
+_HTTPX = ("httpx", "httpx2")
+# Their errors, by name: neither need be installed. What is not here may have been done.
 _OF_HTTPX = {
     **dict.fromkeys(["ConnectError", "ConnectTimeout", "PoolTimeout"], Fault.TRANSIENT),  # never sent
     **dict.fromkeys(["UnsupportedProtocol", "LocalProtocolError"], Fault.PERMANENT),  # our own mistake
@@ -78,7 +79,7 @@ def _of_system(error: OSError) -> Fault:
 
 def _name_in_httpx(error: Exception) -> str | None:
     """The name of its type there, or of the one that it was made from; None: it comes from elsewhere."""
-    kinds = (kind for kind in type(error).__mro__ if kind.__module__.partition(".")[0] == "httpx")
+    kinds = (kind for kind in type(error).__mro__ if kind.__module__.partition(".")[0] in _HTTPX)
     found = next(kinds, None)
     return None if found is None else found.__name__
 

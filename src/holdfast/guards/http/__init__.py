@@ -1,9 +1,4 @@
-"""Guarded requests through httpx: `httpx.AsyncClient(transport=GuardedTransport(guard))`. Needs holdfast[httpx]."""
-
-try:
-    import httpx as _httpx  # noqa: F401  only to say what is missing
-except ImportError as error:
-    raise ImportError("holdfast.guards.http needs httpx: install holdfast[httpx].") from error
+"""Guarded requests: `httpx2.AsyncClient(transport=GuardedTransport(guard))`. Needs holdfast[httpx2], or holdfast[httpx]."""
 
 from holdfast.guards.http.errors import (
     RequestBreakerOpen,

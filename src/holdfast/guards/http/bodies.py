@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Iterator
 from types import TracebackType
-from typing import Self
-
-import httpx
+from typing import Any, Self
 
 from holdfast.guards.blocks import Ending
 from holdfast.guards.http.errors import RequestTimedOut, translated
+from holdfast.guards.http.library import AsyncByteStream, ReadError, Response, SyncByteStream
 from holdfast.kernel.clock import monotonic
 from holdfast.kernel.errors import TimedOut
 from holdfast.kernel.waits import in_time
@@ -59,18 +58,18 @@ class Watch:
             raise translated(error) from None
 
 
-class AsyncBody(httpx.AsyncByteStream):
-    __slots__ = ("_parts", "_stream", "watch")
+class AsyncBody(AsyncByteStream):
+    __slots__ = ("_parts", "_stream", "_watch")
 
-    def __init__(self, stream: httpx.AsyncByteStream, watch: Watch) -> None:
-        self._stream, self.watch = stream, watch
+    def __init__(self, stream: AsyncByteStream, watch: Watch) -> None:
+        self._stream, self._watch = stream, watch
         self._parts: AsyncIterator[bytes] | None = None
 
     def __aiter__(self) -> AsyncIterator[bytes]:
         return self
 
     async def __anext__(self) -> bytes:
-        with self.watch as watch:
+        with self._watch as watch:
             if self._parts is None:
                 self._parts = aiter(self._stream)
             left = watch.left()
@@ -82,14 +81,14 @@ class AsyncBody(httpx.AsyncByteStream):
         try:
             await self._stream.aclose()
         finally:
-            self.watch.over(None)
+            self._watch.over(None)
 
 
-class SyncBody(httpx.SyncByteStream):
-    __slots__ = ("_parts", "_stream", "watch")
+class SyncBody(SyncByteStream):
+    __slots__ = ("_parts", "_stream", "_watch")
 
-    def __init__(self, stream: httpx.SyncByteStream, watch: Watch) -> None:
-        self._stream, self.watch = stream, watch
+    def __init__(self, stream: SyncByteStream, watch: Watch) -> None:
+        self._stream, self._watch = stream, watch
         self._parts: Iterator[bytes] | None = None
 
     def __iter__(self) -> Iterator[bytes]:
@@ -97,7 +96,7 @@ class SyncBody(httpx.SyncByteStream):
 
     def __next__(self) -> bytes:
         """A thread that reads cannot be cut off: each reading is bounded by httpx, and the next one is not begun."""
-        with self.watch as watch:
+        with self._watch as watch:
             if self._parts is None:
                 self._parts = iter(self._stream)
             watch.left()
@@ -107,24 +106,37 @@ class SyncBody(httpx.SyncByteStream):
         try:
             self._stream.close()
         finally:
-            self.watch.over(None)
+            self._watch.over(None)
 
 
-class Torn(httpx.AsyncByteStream, httpx.SyncByteStream):
+class Whole(AsyncByteStream, SyncByteStream):
+    """A body that was read before a retry that was then refused."""
+
+    def __init__(self, content: bytes) -> None:
+        self._content = content
+
+    def __iter__(self) -> Iterator[bytes]:
+        yield self._content
+
+    async def __aiter__(self) -> AsyncIterator[bytes]:
+        yield self._content
+
+
+class Torn(AsyncByteStream, SyncByteStream):
     """What is left of a body that was too long or too slow to be kept before a retry that was then refused."""
 
     def __iter__(self) -> Iterator[bytes]:
-        raise httpx.ReadError("The body of this answer was not kept: another attempt was to follow.")
+        raise ReadError("The body of this answer was not kept: another attempt was to follow.")
 
     async def __aiter__(self) -> AsyncIterator[bytes]:
-        raise httpx.ReadError("The body of this answer was not kept: another attempt was to follow.")
+        raise ReadError("The body of this answer was not kept: another attempt was to follow.")
         yield b""
 
 
-async def keep(response: httpx.Response) -> None:
+async def keep(response: Response) -> None:
     """Read a short body and give the connection back. The answer stays whole, should there be no other."""
-    stream, found, whole = response.stream, bytearray(), False
-    assert isinstance(stream, httpx.AsyncByteStream)
+    stream: Any = response.stream
+    found, whole = bytearray(), False
     response.stream = Torn()
     try:
         whole = await in_time(_read(stream, found), PATIENCE)
@@ -133,10 +145,10 @@ async def keep(response: httpx.Response) -> None:
     finally:
         await stream.aclose()
     if whole:
-        response.stream = httpx.ByteStream(bytes(found))
+        response.stream = Whole(bytes(found))
 
 
-async def _read(stream: httpx.AsyncByteStream, found: bytearray) -> bool:
+async def _read(stream: AsyncByteStream, found: bytearray) -> bool:
     async for part in stream:
         found += part
         if len(found) > KEPT:
@@ -144,10 +156,10 @@ async def _read(stream: httpx.AsyncByteStream, found: bytearray) -> bool:
     return True
 
 
-def keep_sync(response: httpx.Response) -> None:
+def keep_sync(response: Response) -> None:
     """`keep`, in a thread."""
-    stream, found, whole = response.stream, bytearray(), False
-    assert isinstance(stream, httpx.SyncByteStream)
+    stream: Any = response.stream
+    found, whole = bytearray(), False
     response.stream = Torn()
     until = monotonic() + PATIENCE
     try:
@@ -162,4 +174,4 @@ def keep_sync(response: httpx.Response) -> None:
     finally:
         stream.close()
     if whole:
-        response.stream = httpx.ByteStream(bytes(found))
+        response.stream = Whole(bytes(found))

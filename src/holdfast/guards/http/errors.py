@@ -2,8 +2,14 @@
 
 from __future__ import annotations
 
-import httpx
-
+from holdfast.guards.http.library import (
+    HTTPStatusError,
+    ReadTimeout,
+    Request,
+    Response,
+    TimeoutException,
+    TransportError,
+)
 from holdfast.kernel.errors import (
     BreakerOpen,
     BulkheadFull,
@@ -15,7 +21,7 @@ from holdfast.kernel.errors import (
 )
 
 
-class RequestRefused(httpx.TransportError, Refused):
+class RequestRefused(TransportError, Refused):
     """The guard has not let the request through: it was not sent."""
 
 
@@ -31,11 +37,11 @@ class RequestBulkheadFull(RequestRefused, BulkheadFull):
     """All permits are out, and there is no room or no time to wait for one."""
 
 
-class RequestDeadlinePassed(httpx.TimeoutException, RequestRefused, DeadlinePassed):
+class RequestDeadlinePassed(TimeoutException, RequestRefused, DeadlinePassed):
     """There was no time left to send it."""
 
 
-class RequestTimedOut(httpx.ReadTimeout, TimedOut):
+class RequestTimedOut(ReadTimeout, TimedOut):
     """No whole answer came in the time that the guard gives: nobody knows whether it was done."""
 
 
@@ -49,7 +55,7 @@ _REFUSALS: dict[type[Refused], type[RequestRefused]] = {
 
 def translated(error: HoldfastError) -> HoldfastError:
     """The same as an error of httpx; what has nothing to do with a request stays what it is."""
-    if isinstance(error, httpx.HTTPError):
+    if isinstance(error, RequestRefused | RequestTimedOut):
         return error  # of a guarded transport inside this one
     if isinstance(error, TimedOut):
         return RequestTimedOut(str(error))
@@ -61,10 +67,11 @@ def translated(error: HoldfastError) -> HoldfastError:
     return refusal
 
 
-class Failed(httpx.HTTPStatusError):
+class Failed(HTTPStatusError):
     """An answer with an error's status, on its way through the guard. The caller gets the answer, never this."""
 
-    def __init__(self, request: httpx.Request, response: httpx.Response) -> None:
+    def __init__(self, request: Request, response: Response) -> None:
         # Not the URL, which may hold a secret: this text is noted.
         said = f"{request.method} {request.url.host}: {response.status_code} {response.reason_phrase}"
-        super().__init__(said.rstrip(), request=request, response=response)
+        Exception.__init__(self, said.rstrip())  # not by way of two constructors that want all of it
+        self.request, self.response = request, response

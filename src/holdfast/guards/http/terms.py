@@ -5,11 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any, Literal, TypeAlias
 
-import httpx
-
 from holdfast.guards.checks import check_callable
 from holdfast.guards.deadline import DEADLINE_HEADER, render_deadline, time_left
 from holdfast.guards.guard import Calls, Guard
+from holdfast.guards.http.library import Request, kinds, library_of
 from holdfast.kernel.errors import UsageError
 from holdfast.kernel.show import show
 
@@ -27,8 +26,8 @@ class Terms:
         self,
         guard: Guard[Any],
         *,
-        key: Callable[[httpx.Request], Any] | None,
-        cost: Callable[[httpx.Request], float] | None,
+        key: Callable[[Request], Any] | None,
+        cost: Callable[[Request], float] | None,
         until: Until,
         tell_deadline: bool,
     ) -> None:
@@ -40,7 +39,7 @@ class Terms:
         self._guard, self._key, self._cost = guard, key, cost
         self._until, self._tell_deadline = _check_until(until), tell_deadline
 
-    def calls(self, request: httpx.Request) -> Calls[Any]:
+    def calls(self, request: Request) -> Calls[Any]:
         """The guard as this request needs it."""
         told = request.extensions
         key = told["guard_key"] if "guard_key" in told else self._key and self._key(request)
@@ -48,14 +47,14 @@ class Terms:
         values, named = ((), dict(key)) if isinstance(key, Mapping) else (() if key is None else (key,), {})
         return self._guard.keyed(*values, cost=cost, repeatable=_repeatable(request), **named)
 
-    def until(self, request: httpx.Request) -> Until:
+    def until(self, request: Request) -> Until:
         return _check_until(request.extensions.get("guard_until", self._until))
 
-    def once(self, request: httpx.Request) -> bool:
+    def once(self, request: Request) -> bool:
         """Whether it can be sent only once: a body that is not in memory is gone then."""
-        return not isinstance(request.stream, httpx.ByteStream)
+        return not isinstance(request.stream, kinds("ByteStream"))
 
-    def outgoing(self, request: httpx.Request) -> httpx.Request:
+    def outgoing(self, request: Request) -> Request:
         """The request as it is sent by this attempt: it tells how much time is left, and httpx waits no longer than that."""
         headers, extensions = request.headers, request.extensions
         if (left := time_left()) is not None:
@@ -63,11 +62,12 @@ class Terms:
             if self._tell_deadline and DEADLINE_HEADER not in headers:
                 headers = headers.copy()
                 headers[DEADLINE_HEADER] = render_deadline() or "0"
-        return httpx.Request(
+        sent: Request = library_of(request).Request(
             request.method, request.url, headers=headers, stream=request.stream, extensions=extensions
         )
+        return sent
 
-    def read_on(self, sent: httpx.Request, request: httpx.Request, until: Until) -> None:
+    def read_on(self, sent: Request, request: Request, until: Until) -> None:
         """The headers are here: httpx waits for the body as long as is left now, or as the request itself says."""
         timeouts, own = sent.extensions.get("timeout"), request.extensions.get("timeout")
         if timeouts is own or timeouts is None:
@@ -78,7 +78,7 @@ class Terms:
             timeouts["read"] = _shortened(own, left)["read"]
 
 
-def _repeatable(request: httpx.Request) -> bool | None:
+def _repeatable(request: Request) -> bool | None:
     """False: not what may have been done. None: what the guard says."""
     told = request.extensions.get("guard_repeatable")
     if told is not None:

@@ -1,4 +1,4 @@
-"""Transports of httpx that send each request through a guard, for async clients and for those in threads."""
+"""Transports that send each request of a client through a guard, for async clients and for those in threads."""
 
 from __future__ import annotations
 
@@ -7,31 +7,46 @@ from functools import partial
 from types import TracebackType
 from typing import Any, Self, TypeAlias
 
-import httpx
-
 from holdfast.guards.guard import Guard
-from holdfast.guards.http.bodies import keep, keep_sync
+from holdfast.guards.http.bodies import AsyncBody, SyncBody, keep, keep_sync
 from holdfast.guards.http.errors import Failed, translated
 from holdfast.guards.http.exchange import Exchange
+from holdfast.guards.http.library import AsyncBaseTransport, BaseTransport, Request, Response, library_of
 from holdfast.guards.http.terms import Terms, Until
 from holdfast.kernel.errors import HoldfastError
+from holdfast.kernel.loops import new_lock
 
-Key: TypeAlias = Callable[[httpx.Request], Any]
-Cost: TypeAlias = Callable[[httpx.Request], float]
+Key: TypeAlias = Callable[[Any], Any]  # of a Request
+Cost: TypeAlias = Callable[[Any], float]
 
 
-class GuardedTransport(httpx.AsyncBaseTransport):
-    """`httpx.AsyncClient(transport=GuardedTransport(guard))`: every request of this client is a call of the guard.
+class _Inner:
+    """What sends the requests: what was given, else the usual one of the library that the first request is of."""
 
-    `transport` sends them; when not given, httpx's own. `key` and `cost` say of a request which key of the limiter it has, and
-    what it takes; a request's `extensions` go before. A call is over with the answer's `"body"`, or with its `"headers"`.
+    __slots__ = ("_lock", "_name", "found")
+
+    def __init__(self, given: Any, name: str) -> None:
+        self.found, self._name, self._lock = given, name, new_lock()
+
+    def for_(self, request: Request) -> Any:
+        with self._lock:
+            if self.found is None:
+                self.found = getattr(library_of(request), self._name)()
+            return self.found
+
+
+class GuardedTransport(AsyncBaseTransport):
+    """`httpx2.AsyncClient(transport=GuardedTransport(guard))`: every request of this client is a call of the guard.
+
+    `transport` sends them; when not given, the library's own. `key` and `cost` say of a request which key of the limiter it has,
+    and what it takes; a request's `extensions` go before. A call is over with the answer's `"body"`, or with its `"headers"`.
     `tell_deadline` sends the seconds left as `Holdfast-Deadline`.
     """
 
     def __init__(
         self,
         guard: Guard[Any],
-        transport: httpx.AsyncBaseTransport | None = None,
+        transport: Any = None,
         *,
         key: Key | None = None,
         cost: Cost | None = None,
@@ -39,10 +54,10 @@ class GuardedTransport(httpx.AsyncBaseTransport):
         tell_deadline: bool = True,
     ) -> None:
         self._terms = Terms(guard, key=key, cost=cost, until=until, tell_deadline=tell_deadline)
-        self._transport = transport or httpx.AsyncHTTPTransport()
+        self._inner = _Inner(transport, "AsyncHTTPTransport")
 
-    async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
-        exchange = Exchange(self._terms, request)
+    async def handle_async_request(self, request: Request) -> Response:
+        exchange = Exchange(self._terms, request, AsyncBody)
         try:
             found = await exchange.calls.open(
                 partial(self._send, exchange), once=exchange.once, discard=_discard
@@ -53,15 +68,16 @@ class GuardedTransport(httpx.AsyncBaseTransport):
         except HoldfastError as error:
             raise translated(error) from error
         finally:
-            if exchange.last is not None:
-                assert isinstance(exchange.last.stream, httpx.AsyncByteStream)
-                await exchange.last.stream.aclose()
+            if (stream := exchange.left_over()) is not None:
+                await stream.aclose()
 
-    async def _send(self, exchange: Exchange) -> httpx.Response:
-        return exchange.answered(await self._transport.handle_async_request(exchange.outgoing()))
+    async def _send(self, exchange: Exchange) -> Response:
+        inner = self._inner.for_(exchange.request)
+        return exchange.answered(await inner.handle_async_request(exchange.outgoing()))
 
     async def __aenter__(self) -> Self:
-        await self._transport.__aenter__()
+        if self._inner.found is not None:
+            await self._inner.found.__aenter__()
         return self
 
     async def __aexit__(
@@ -70,22 +86,24 @@ class GuardedTransport(httpx.AsyncBaseTransport):
         exc_value: BaseException | None = None,
         traceback: TracebackType | None = None,
     ) -> None:
-        await self._transport.__aexit__(exc_type, exc_value, traceback)
+        if self._inner.found is not None:
+            await self._inner.found.__aexit__(exc_type, exc_value, traceback)
 
     async def aclose(self) -> None:
-        await self._transport.aclose()
+        if self._inner.found is not None:
+            await self._inner.found.aclose()
 
 
-class SyncGuardedTransport(httpx.BaseTransport):
-    """`httpx.Client(transport=SyncGuardedTransport(guard))`: the same for plain code in threads.
+class SyncGuardedTransport(BaseTransport):
+    """`httpx2.Client(transport=SyncGuardedTransport(guard))`: the same for plain code in threads.
 
-    A thread cannot be cut off: the guard's times are those of httpx for each reading and writing.
+    A thread cannot be cut off: the guard's times are the client's for each reading and writing.
     """
 
     def __init__(
         self,
         guard: Guard[Any],
-        transport: httpx.BaseTransport | None = None,
+        transport: Any = None,
         *,
         key: Key | None = None,
         cost: Cost | None = None,
@@ -93,10 +111,10 @@ class SyncGuardedTransport(httpx.BaseTransport):
         tell_deadline: bool = True,
     ) -> None:
         self._terms = Terms(guard, key=key, cost=cost, until=until, tell_deadline=tell_deadline)
-        self._transport = transport or httpx.HTTPTransport()
+        self._inner = _Inner(transport, "HTTPTransport")
 
-    def handle_request(self, request: httpx.Request) -> httpx.Response:
-        exchange = Exchange(self._terms, request)
+    def handle_request(self, request: Request) -> Response:
+        exchange = Exchange(self._terms, request, SyncBody)
         try:
             found = exchange.calls.open_sync(
                 partial(self._send, exchange), once=exchange.once, discard=_discard_sync
@@ -107,15 +125,16 @@ class SyncGuardedTransport(httpx.BaseTransport):
         except HoldfastError as error:
             raise translated(error) from error
         finally:
-            if exchange.last is not None:
-                assert isinstance(exchange.last.stream, httpx.SyncByteStream)
-                exchange.last.stream.close()
+            if (stream := exchange.left_over()) is not None:
+                stream.close()
 
-    def _send(self, exchange: Exchange) -> httpx.Response:
-        return exchange.answered(self._transport.handle_request(exchange.outgoing()))
+    def _send(self, exchange: Exchange) -> Response:
+        inner = self._inner.for_(exchange.request)
+        return exchange.answered(inner.handle_request(exchange.outgoing()))
 
     def __enter__(self) -> Self:
-        self._transport.__enter__()
+        if self._inner.found is not None:
+            self._inner.found.__enter__()
         return self
 
     def __exit__(
@@ -124,10 +143,12 @@ class SyncGuardedTransport(httpx.BaseTransport):
         exc_value: BaseException | None = None,
         traceback: TracebackType | None = None,
     ) -> None:
-        self._transport.__exit__(exc_type, exc_value, traceback)
+        if self._inner.found is not None:
+            self._inner.found.__exit__(exc_type, exc_value, traceback)
 
     def close(self) -> None:
-        self._transport.close()
+        if self._inner.found is not None:
+            self._inner.found.close()
 
 
 async def _discard(error: Exception) -> None:
