@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import asyncio
+
+import httpx
+import httpx2
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from holdfast.guards import Budget
+from holdfast.guards import Backoff, Budget, Guard
 from holdfast.kernel.errors import UsageError
 
 
@@ -31,6 +35,23 @@ def test_a_retry_may_cost_two():
     assert budget.spend(2)
     assert not budget.spend(2)
     assert budget.spend()
+
+
+@pytest.mark.parametrize(
+    ("error", "calls"),
+    [(ConnectionError, 4), (TimeoutError, 2), (httpx2.ReadTimeout, 2), (httpx.ReadError, 4)],
+)
+def test_a_retry_after_a_timeout_costs_two(error, calls):
+    seen = []
+
+    async def fails():
+        seen.append(1)
+        raise error("x")
+
+    guard = Guard("x", retry=Backoff(attempts=9, first=0, ceiling=0), budget=Budget(retries=3, ratio=0))
+    with pytest.raises(error):
+        asyncio.run(guard.call(fails))
+    assert len(seen) == calls
 
 
 def test_a_budget_of_none_allows_none():

@@ -97,6 +97,23 @@ async def test_a_body_that_drips_is_cut_off_with_its_call(server, times, status)
         assert kit.guard.breaker.state is (State.OPEN if status == 200 else State.CLOSED)
 
 
+async def test_a_body_that_stops_is_cut_off_when_the_time_is_over_and_not_later(server):
+    """httpx would wait anew after each part."""
+
+    async def stops(writer):
+        writer.write(b"HTTP/1.1 200 Word\r\nContent-Length: 100\r\n\r\n0")
+        await asyncio.sleep(0.7)
+        writer.write(b"1")
+        await asyncio.sleep(60)
+
+    server.will(stops)
+    async with guarded(server, make_guard(timeout=1)) as kit:
+        began = monotonic()
+        with pytest.raises(TimedOut):
+            await kit.get("/")
+        assert 0.9 < monotonic() - began < 1.4
+
+
 async def test_a_caller_who_reads_slowly_does_not_make_the_other_side_slow(server):
     server.will(answer(body=b"x" * 300_000))
     breaker = Breaker(minimum=1, slow=0.3, slow_ratio=0.5)
