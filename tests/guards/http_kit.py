@@ -6,7 +6,9 @@ import os
 from contextlib import asynccontextmanager
 from importlib import import_module
 
-from holdfast.guards import Backoff, Breaker, Bulkhead, Guard
+import pytest
+
+from holdfast.guards import Backoff, Breaker, Bulkhead, Guard, Refused
 from holdfast.guards.http import GuardedTransport
 from holdfast.kernel.reality import Reality
 from holdfast.kernel.world import inhabit
@@ -91,3 +93,11 @@ async def guarded(server, guard=None, *, meanwhile=None, storms=False, **options
             kit = Kit(guard, inner, found, world.waits)
             yield kit
             assert kit.has_permits if loses else kit.is_clean, f"{guard.bulkhead}, {kit.pool}"
+
+
+async def refusal_of(kit, **options):
+    with pytest.raises(httpx.TransportError) as raised:
+        await kit.get("/", **options)
+    assert isinstance(raised.value, Refused)
+    assert raised.value.request.method == "GET"
+    return raised.value
