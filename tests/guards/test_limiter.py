@@ -395,8 +395,8 @@ class Shares:
         self.asked.append((name, key, units))
         return self.slices.pop(0) if self.slices else Slice(0, ask_again=0.25)
 
-    def give_back(self, name, key, units):
-        self.returned.append((name, key, units))
+    def give_back(self, name, key, part):
+        self.returned.append((name, key, part.units, part.lasts))
 
     def slowed(self, name, key, record):
         self.heard = (name, key, record)
@@ -450,7 +450,19 @@ def test_who_finds_none_in_time_is_refused():
 def test_what_is_not_used_goes_back_to_the_fleet(clock):
     shares = Shares(Slice(1))
     Limiter(rate=100, quota=shares, name="api").reserve(key="a").give_back()
-    assert shares.returned == [("api", "a", 1.0)]
+    assert shares.returned == [("api", "a", 1.0, 1.0)]
+
+
+def test_what_is_given_back_is_good_for_no_longer_than_it_was(clock):
+    shares = Shares(Slice(1, lasts=0.5), Slice(1, lasts=0.5))
+    limiter = Limiter(rate=100, quota=shares, name="api")
+    first, second = limiter.reserve(), limiter.reserve()
+    clock.advance(0.3)
+    first.give_back()
+    assert shares.returned == [("api", "", 1.0, approx(0.2))]
+    clock.advance(0.3)
+    second.give_back()  # it has lapsed: nobody may use it any more
+    assert len(shares.returned) == 1
 
 
 # --- options ---
@@ -541,7 +553,7 @@ def test_a_penalty_survives_a_restart(clock):
 
 def test_a_fleet_that_cannot_hear_it_breaks_no_call(clock, notes):
     class Deaf(Shares):
-        def give_back(self, name, key, units):
+        def give_back(self, name, key, part):
             raise OSError
 
         slowed = give_back

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Sequence
 
 from holdfast.fleet.terms import Terms, terms_of
 from holdfast.guards.limiter import Limiter
-from holdfast.guards.ports import LimiterRecord, Slice
+from holdfast.guards.ports import SLICE, LimiterRecord, Slice
 from holdfast.kernel.clock import monotonic
 from holdfast.kernel.errors import UsageError
 from holdfast.kernel.loops import new_lock
@@ -19,6 +19,10 @@ from holdfast.store.quota import Grant, Want
 
 _SOON = 0.005  # seconds after which the store will have answered
 _FORGOTTEN = 60.0  # seconds without a question after which a key is
+
+
+def _ends(lot: list[float]) -> float:
+    return lot[1]
 
 
 class Pot:
@@ -58,6 +62,11 @@ class Pot:
             left -= part
         self.used += units
         return Slice(units, until - now)
+
+    def put_back(self, units: float, until: float) -> None:
+        """What lapses first is used first."""
+        self.lots.append([units, until])
+        self.lots = deque(sorted(self.lots, key=_ends))
 
     def take_share(self, units: float, now: float, nodes: int) -> Slice:
         """Without the store. The share begins empty, so that all of them are never above the rate."""
@@ -109,6 +118,7 @@ class Slices:
         self._lock = new_lock()
         self.nodes = 1  # processes that share it, this one too
         self.is_alone = True  # the store does not answer
+        self._back = -SLICE  # when it last did again
 
     def add(self, limiter: Limiter) -> None:
         """Its quota comes from here."""
@@ -134,12 +144,12 @@ class Slices:
             self._wake()
         return found
 
-    def give_back(self, name: str, key: str, units: float, /) -> None:
+    def give_back(self, name: str, key: str, part: Slice, /) -> None:
+        """What may be of a share is not taken back: the store knows nothing of it."""
         now = monotonic()
         with self._lock:
-            pot = self._pot(name, key, now)
-            if pot.lots and pot.lots[-1][1] > now:
-                pot.lots[-1][0] += units
+            if not self.is_alone and now >= self._back + SLICE:
+                self._pot(name, key, now).put_back(part.units, now + part.lasts)
 
     def slowed(self, name: str, key: str, record: LimiterRecord, /) -> None:
         now = monotonic()
@@ -192,7 +202,10 @@ class Slices:
             self.is_alone = True
 
     def come_back(self) -> None:
-        self.is_alone = False
+        with self._lock:
+            if self.is_alone:
+                self._back = monotonic()
+            self.is_alone = False
 
     def tidy(self) -> None:
         """Forget keys that nobody has asked for lately; the store knows what matters."""

@@ -10,7 +10,7 @@ from holdfast.guards.checks import check_number
 from holdfast.guards.faults import Fault
 from holdfast.guards.headers import LONGEST_PAUSE, Allowance, clamped, ratelimit_headers
 from holdfast.guards.meters import Meter, Pace
-from holdfast.guards.ports import SLICE, LimiterRecord, Quota
+from holdfast.guards.ports import SLICE, LimiterRecord, Quota, Slice
 from holdfast.guards.registry import Registry
 from holdfast.guards.reservations import Reservation, carried
 from holdfast.guards.ways import IN_THREAD, ON_LOOP, Way, finished, refuse_on_loop
@@ -177,12 +177,13 @@ class Limiter:
 
     def take_back(self, reservation: Reservation) -> None:
         """Called by the reservation."""
+        now = monotonic()
         with self._lock:
             meter = self._registry.find(reservation.key) if reservation.key else self._single
             if meter is not None:
-                meter.give_back(reservation.cost, reservation.receipt, monotonic())
-        if self._quota is not None:
-            self._tell(self._quota.give_back, reservation.key, reservation.cost)
+                meter.give_back(reservation.cost, reservation.receipt, now)
+        if self._quota is not None and (left := reservation.left(now)) > 0:
+            self._tell(self._quota.give_back, reservation.key, Slice(reservation.cost, left))
 
     def honours(self, reservation: Reservation) -> bool:
         """Whether no pause was asked for since it was made."""

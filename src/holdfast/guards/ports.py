@@ -63,8 +63,8 @@ class Quota(Protocol):
     def take(self, name: str, key: str, units: float, /) -> Slice:
         """At once, from what was fetched before: at least `units`, or none. Do not wait, raise, or call the limiter."""
 
-    def give_back(self, name: str, key: str, units: float, /) -> None:
-        """They were taken and not used."""
+    def give_back(self, name: str, key: str, part: Slice, /) -> None:
+        """It was taken and not used, and is good for as long as it says: not a moment longer than when it was taken."""
 
     def slowed(self, name: str, key: str, record: LimiterRecord, /) -> None:
         """The other side asked us for less: others may be told, by their limiter's `told_pause`. Do not call this one."""

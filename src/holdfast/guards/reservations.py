@@ -40,6 +40,10 @@ class Reservation:
             self.is_open = False
             self._giver.take_back(self)
 
+    def left(self, now: float) -> float:
+        """Seconds for which it is still good; 0: it has lapsed."""
+        return max(0.0, self._until - now)
+
     def spend(self, now: float) -> bool:
         """The call is made. False: it was used already, is too old or void, and counts for nothing."""
         is_good = self.is_open and now <= self._until and self._giver.honours(self)
