@@ -143,8 +143,8 @@ class GuardFleet(Looping):
             return
         if monotonic() >= self._next_report:
             await self._report(shared)
-        for pot, record in self._slices.lowered():
-            await self._slow(shared, pot, record)
+        for pot in self._slices.lowered():
+            await self._slow(shared, pot)
         if wants := self._slices.wants():
             await self._take(shared, wants)
 
@@ -182,23 +182,36 @@ class GuardFleet(Looping):
                 await self._speed(shared, pot, pot.grant)
 
     def _adopt(self, pot: Pot, before: Grant | None, grant: Grant) -> None:
-        """Others were told to be slower, or to pause."""
+        """Others were told to be slower, or to pause, or have found that they may be faster."""
         if grant.paused > 0:
             pot.limiter.told_pause(grant.paused, key=pot.key)
         if pot.limiter.adapts and grant.version != (0 if before is None else before.version):
-            pot.limiter.restore(LimiterRecord(rate=grant.rate), key=pot.key)
+            pot.limiter.restore(LimiterRecord(rate=pot.terms.wanted(grant.rate)), key=pot.key)
 
-    async def _slow(self, shared: SharedGuards, pot: Pot, record: LimiterRecord) -> None:
-        version = 0 if pot.grant is None else pot.grant.version
-        rate = record.rate if pot.limiter.adapts else None
-        await shared.slow(pot.limiter.name, pot.key, rate=rate, pause=record.paused_for, version=version)
+    async def _slow(self, shared: SharedGuards, pot: Pot) -> None:
+        """Until the fleet has heard of it, it is told again, as it is then."""
+        limiter, grant = pot.limiter, pot.grant
+        record = limiter.record(key=pot.key)
+        rate = pot.terms.rate(record.rate) if limiter.adapts else None
+        pot.is_lowered = False
+        try:
+            pace = await shared.slow(
+                limiter.name, pot.key, rate=rate, pause=record.paused_for,
+                version=0 if grant is None else grant.version,
+            )  # fmt: skip
+        except BaseException:
+            pot.is_lowered = True
+            raise
+        pot.heard(pace, rate)
 
     async def _speed(self, shared: SharedGuards, pot: Pot, grant: Grant) -> None:
         """What answers have made faster here is so for all."""
         limiter, now = pot.limiter, monotonic()
-        rate = limiter.rate(key=pot.key)
-        is_slower = grant.version > 0 and grant.rate < pot.terms.rate(rate) * 0.99
+        rate = pot.terms.rate(limiter.rate(key=pot.key))
+        is_slower = grant.version > 0 and grant.rate < rate * 0.99
         if limiter.adapts and is_slower and now > pot.sped + _SPED_EVERY:
             pot.sped = now
-            whole = rate >= limiter.fastest * 0.999
-            await shared.sped(limiter.name, pot.key, rate=None if whole else rate, version=grant.version)
+            is_whole = limiter.rate(key=pot.key) >= limiter.fastest * 0.999
+            told = None if is_whole else rate
+            pace = await shared.sped(limiter.name, pot.key, rate=told, version=grant.version)
+            pot.heard(pace, told)

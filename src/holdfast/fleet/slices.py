@@ -9,13 +9,15 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable, Iterable, Sequence
 
+import msgspec
+
 from holdfast.fleet.terms import Terms, terms_of
 from holdfast.guards.limiter import Limiter
 from holdfast.guards.ports import SLICE, LimiterRecord, Slice
 from holdfast.kernel.clock import monotonic
 from holdfast.kernel.errors import UsageError
 from holdfast.kernel.loops import new_lock
-from holdfast.store.quota import Grant, Want
+from holdfast.store.quota import Grant, Pace, Want
 
 _SOON = 0.005  # seconds after which the store will have answered
 _FORGOTTEN = 60.0  # seconds without a question after which a key is
@@ -29,7 +31,7 @@ class Pot:
     """One limiter's key. Not safe for threads: the slices have a lock."""
 
     __slots__ = (
-        "_share", "_shared_at", "asked", "due", "grant", "key", "largest", "limiter", "lots", "lowered", "owed", "refused",
+        "_share", "_shared_at", "asked", "due", "grant", "is_lowered", "key", "largest", "limiter", "lots", "owed", "refused",
         "seen", "sped", "terms", "used",
     )  # fmt: skip
 
@@ -41,9 +43,7 @@ class Pot:
         self.sped = 0.0  # when the fleet was last told that it is faster
         self.due = 0.0  # not before that the store is asked
         self.grant: Grant | None = None  # the last
-        self.lowered: LimiterRecord | None = (
-            None  # what the other side has asked for, and the fleet must hear
-        )
+        self.is_lowered = False  # the other side has asked for less, and the fleet must hear of it
         self.owed = 0.0  # units that were admitted without the store
         self._share, self._shared_at = terms.size, now  # of the share: what is taken of it, at which moment
 
@@ -94,8 +94,12 @@ class Pot:
             return None
         least = max(self.largest, 1.0)
         most = max(least, min(max(expected * 1.2, self.refused) + self.owed, self.terms.size / nodes))
-        rate = self.terms.rate(self.limiter.rate(key=self.key))
-        return Want(self.limiter.name, self.key, least, most, rate, self.terms.size)
+        return Want(self.limiter.name, self.key, least, most, self._rate(), self.terms.size)
+
+    def _rate(self) -> float:
+        """What the store may grant a second. Once the other side has asked for less the store knows better than each of us."""
+        is_known = self.limiter.adapts and self.grant is not None and self.grant.version > 0
+        return self.terms.rate(self.limiter.fastest if is_known else self.limiter.rate(key=self.key))
 
     def granted(self, grant: Grant, asked: float) -> None:
         """`asked`: when the question was sent, so what it lasts ends early rather than late."""
@@ -106,6 +110,11 @@ class Pot:
         self.due = asked + grant.wait
         self.asked, self.used, self.refused, self.largest = asked, 0.0, 0.0, 0.0
         self.grant = grant
+
+    def heard(self, pace: Pace, told: float | None) -> None:
+        """What the fleet made of what it was told. If it is just that, it is no news when the store says so again."""
+        if self.grant is not None and pace.rate == told:
+            self.grant = msgspec.structs.replace(self.grant, version=pace.version)
 
 
 class Slices:
@@ -151,11 +160,11 @@ class Slices:
             if not self.is_alone and now >= self._back + SLICE:
                 self._pot(name, key, now).put_back(part.units, now + part.lasts)
 
-    def slowed(self, name: str, key: str, record: LimiterRecord, /) -> None:
+    def slowed(self, name: str, key: str, record: LimiterRecord, /) -> None:  # noqa: ARG002  it is asked when there is time
         now = monotonic()
         with self._lock:
             pot = self._pot(name, key, now)
-            pot.lowered, pot.seen = record, now
+            pot.is_lowered, pot.seen = True, now
             pot.lots.clear()  # whatever was granted before
         self._wake()
 
@@ -185,13 +194,10 @@ class Slices:
                 pot.granted(grant, asked)
         return found
 
-    def lowered(self) -> list[tuple[Pot, LimiterRecord]]:
-        """What the other side has asked for since the last time."""
+    def lowered(self) -> list[Pot]:
+        """Those of which the fleet must hear that the other side has asked for less."""
         with self._lock:
-            found = [(pot, record) for pot in self._pots.values() if (record := pot.lowered) is not None]
-            for pot, _ in found:
-                pot.lowered = None
-        return found
+            return [pot for pot in self._pots.values() if pot.is_lowered]
 
     def go_alone(self) -> None:
         now = monotonic()

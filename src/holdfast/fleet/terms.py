@@ -29,6 +29,12 @@ class Terms(msgspec.Struct, frozen=True):
             return wanted
         return min(wanted, max(wanted / (1 + wanted * self.lasts), room / self.lasts))
 
+    def wanted(self, granted: float) -> float:
+        """The rate of calls for which the store may grant this one."""
+        if granted * self.lasts <= self.burst - self.size:
+            return granted
+        return granted / max(1 - granted * self.lasts, 1e-6)
+
 
 def terms_of(fastest: float, burst: float) -> Terms:
     """For a limiter that never has more than `fastest` calls a second: half of the burst is for the delay."""
