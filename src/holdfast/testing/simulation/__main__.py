@@ -32,7 +32,7 @@ def main(words: list[str] | None = None) -> int:
 def _parse(words: list[str] | None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog=report.PROGRAM, description=__doc__)
     parser.add_argument("--seeds", type=int, default=200, help="how many seeds to run (%(default)s)")
-    parser.add_argument("--kind", choices=list(KINDS), help="only this kind; without it, both in turn")
+    parser.add_argument("--kind", choices=list(KINDS), help="only this kind; without it, all in turn")
     parser.add_argument("--start", type=int, default=0, help="the first of them (%(default)s)")
     parser.add_argument(
         "--jobs", type=int, default=os.cpu_count() or 1, help="processes (the number of cores)"

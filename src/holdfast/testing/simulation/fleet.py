@@ -71,6 +71,7 @@ class Workload:
     new_job: Callable[[Life, Op, int, JobSpec], NewJob]
     beside: Callable[[Fleet], None]  # what else is started, on no node
     hurried: Callable[[], AbstractContextManager[object]]  # with which production code looks less often
+    calm: float = 4.0  # seconds after the heal, at least
 
 
 class Fleet:

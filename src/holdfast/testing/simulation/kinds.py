@@ -1,4 +1,4 @@
-"""The kinds of simulation: workers of our own that try the store's verbs, and the production worker as it is shipped."""
+"""The kinds of simulation: workers of our own that try the store's verbs, the production worker, and guards of a fleet."""
 
 from __future__ import annotations
 
@@ -9,6 +9,10 @@ import msgspec
 from holdfast.store.sqlite.store import SqliteStore
 from holdfast.testing.simulation import callers, plan
 from holdfast.testing.simulation.fleet import Fleet, Life, Workload
+from holdfast.testing.simulation.guards import node as guards_node
+from holdfast.testing.simulation.guards import plan as guards_plan
+from holdfast.testing.simulation.guards.provider import Provider as GuardedProvider
+from holdfast.testing.simulation.guards.watched import GuardedStore
 from holdfast.testing.simulation.history import History
 from holdfast.testing.simulation.plan import Plan
 from holdfast.testing.simulation.scheduler import schedule
@@ -41,6 +45,10 @@ def _surroundings(fleet: Fleet) -> None:
     supervise(fleet)
 
 
+def _guarded_surroundings(fleet: Fleet) -> None:
+    fleet.provider = GuardedProvider(fleet)
+
+
 KINDS = {
     "store": Workload(
         plan=_store_plan,
@@ -60,6 +68,16 @@ KINDS = {
         beside=_surroundings,
         hurried=hurried,
     ),
+    "guards": Workload(
+        plan=guards_plan.make_plan,
+        open=GuardedStore,
+        furnish=guards_node.furnish,
+        programs=(guards_node.serve, guards_node.call_often, guards_node.come_to_rest),
+        new_job=guards_node.new_job,
+        beside=_guarded_surroundings,
+        hurried=hurried,
+        calm=guards_node.REST + 1.0,
+    ),
 }
 
 
@@ -68,5 +86,5 @@ def make_plan(seed: int, kind: str) -> Plan:
 
 
 def kind_of(seed: int) -> str:
-    """Of a run of both kinds, mixed."""
-    return ("store", "worker")[seed % 2]
+    """Of a run of all kinds, mixed."""
+    return tuple(KINDS)[seed % len(KINDS)]

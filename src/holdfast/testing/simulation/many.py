@@ -5,7 +5,7 @@ from __future__ import annotations
 import multiprocessing
 from collections.abc import Callable, Iterable, Iterator
 
-from holdfast.testing.simulation.kinds import kind_of
+from holdfast.testing.simulation.kinds import KINDS, kind_of
 from holdfast.testing.simulation.mutants import planted, schema_of
 from holdfast.testing.simulation.simulate import Choices, Result, simulate
 from holdfast.testing.simulation.template import Template, scratch, template
@@ -22,8 +22,10 @@ def run_many(
     mutant: str | None = None,
     twice_every: int = 50,
 ) -> Iterator[Result]:
-    """Simulate each seed, of one kind or of both in turn; every so many of them twice, to compare the traces."""
-    tasks = [(seed, kind or kind_of(seed), twice_every > 0 and seed % twice_every < 2) for seed in seeds]
+    """Simulate each seed, of one kind or of all in turn; every so many of them twice, to compare the traces."""
+    tasks = [
+        (seed, kind or kind_of(seed), twice_every > 0 and seed % twice_every < len(KINDS)) for seed in seeds
+    ]
     with scratch() as folder:
         if jobs == 1:
             yield from map(_simulator(folder, mutant), tasks)

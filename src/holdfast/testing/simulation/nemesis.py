@@ -71,6 +71,7 @@ class Nemesis:
 
     def host_clock(self, fault: Fault) -> None:
         self._fleet.host.stepped += fault.seconds
+        self._fleet.history.event("stepped", fault.seconds)
 
     def full(self, fault: Fault) -> None:
         self._full_until = self._loop.time() + fault.seconds

@@ -13,11 +13,23 @@ HEARD = frozenset({
     "job.lease_lost", "job.finish_refused", "job.failed_after_completion", "job.unknown_task", "on_dead.failed",
     "worker.release_failed",
 })  # fmt: skip
+# Told to the checkers of guards, with these fields.
+OF_GUARDS = {
+    "breaker.opened": ("breaker", "generation"),
+    "breaker.half_opened": ("breaker", "generation"),
+    "breaker.closed": ("breaker", "generation"),
+    "guards.alone": ("processes",),
+    "guards.together": (),
+    "guard.gave_up": ("guard", "reason"),
+    "limiter.slowed": ("limiter", "key"),
+    "job.gated": ("jobs",),
+}
 # A part of the engine has failed. That is to be expected of a store in trouble, and of nothing else.
 FAILED = frozenset({
     "task.failed", "thread.failed", "hook.failed", "worker.trouble", "worker.no_wakeups", "worker.release_failed",
     "upkeep.failed", "scheduler.failed", "periodic.failed", "renewer.failed", "renewer.cannot_open",
-    "lock.not_released",
+    "lock.not_released", "guards.alone", "releases.failed", "worker.hold_failed", "breaker.unheard", "limiter.unheard",
+    "classifier.failed",
 })  # fmt: skip
 EXPECTED = ("StoreUnavailable", "StoreBusy", "StoreFull", "CommitUnknown", "TransactionEnded", "TimeoutError")
 
@@ -32,6 +44,8 @@ class Notes:
             return
         if name in HEARD:
             self._history.event("note", (name, fields.get("job")))
+        if (told := OF_GUARDS.get(name)) is not None:
+            self._history.event(name, tuple(fields[field] for field in told))
         if name in FAILED and not _is_expected(process, str(fields.get("error", ""))):
             self._history.surprise(f"{name} {dict(fields)}")
 

@@ -9,6 +9,7 @@ from typing import Any
 import msgspec
 
 from holdfast.testing.simulation.faults import Fault, around_enqueues, make_faults
+from holdfast.testing.simulation.guards.spec import Traffic
 
 LEASE = 6.0  # seconds; a worker renews at a third of it
 POLL = 2.5  # seconds between two looks of a worker for jobs
@@ -49,6 +50,7 @@ class JobSpec(msgspec.Struct, frozen=True, kw_only=True):
     task: str = "sim"
     lock: str | None = None
     acts: tuple[str, ...] = ()  # what it does in steps and effects
+    user: str = ""  # for whom it calls through a guard
 
 
 class Op(msgspec.Struct, frozen=True, kw_only=True):
@@ -91,6 +93,12 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
     supervised: tuple[bool, ...] = ()  # for each node: whether someone sees its processes die
     downtime: float = 0.0  # seconds for which nobody scheduled before the simulation
     settle: float = 0.0  # seconds after which an effect that is not found was not done
+    traffic: Traffic | None = None  # of guards only
+
+    @property
+    def is_real(self) -> bool:
+        """Whether its workers are those of production."""
+        return self.kind != "store"
 
     def without(self, faults: frozenset[int]) -> Plan:
         kept = tuple(fault for fault in self.faults if fault.number not in faults)

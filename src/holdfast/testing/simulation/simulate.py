@@ -115,7 +115,7 @@ async def _direct(fleet: Fleet, nemesis: Nemesis, watcher: apsw.Connection) -> N
     fleet.healed, fleet.healed_at = True, fleet.loop.time()
     nemesis.heal()
     until = fleet.loop.time() + CALM
-    await asyncio.sleep(4.0)
+    await asyncio.sleep(fleet.workload.calm)
     while fleet.loop.time() < until and unfinished(watcher):  # noqa: ASYNC110  only the file tells
         await asyncio.sleep(1.0)
 

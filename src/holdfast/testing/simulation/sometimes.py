@@ -9,12 +9,13 @@ from holdfast.kernel.crashpoints import CRASHPOINTS
 from holdfast.store.idempotency import KeyBusy, KeyDone, KeyMismatch
 from holdfast.testing.simulation.checkers import Run
 from holdfast.testing.simulation.faults import BODY_POINTS
+from holdfast.testing.simulation.guards import sometimes as guards
 from holdfast.testing.simulation.history import Call
 from holdfast.testing.simulation.ledger import Entry
 from holdfast.testing.simulation.service import sometimes as service
 
 # Seeds of a kind: a run of at least so many must have seen all of its list.
-ENOUGH = {"store": 240, "worker": 150}
+ENOUGH = {"store": 240, "worker": 150, "guards": 60}
 
 # Of the nemesis.
 _FAULTS = [
@@ -97,6 +98,14 @@ _NOT_BY_WORKERS = {
 REQUIRED = {
     "store": [*_FAULTS, *_SEEN],
     "worker": [*_FAULTS, *(name for name in _SEEN if name not in _NOT_BY_WORKERS), *service.SEEN],
+    "guards": [
+        "slow disk",
+        "full disk",
+        "refused store.before_commit",
+        "lost request store.before_commit",
+        "lost reply store.after_commit",
+        *guards.SEEN,
+    ],
 }
 
 
@@ -105,6 +114,8 @@ def count(run: Run, counts: Counter[str]) -> None:
     counts.update(_in_history(run))
     if run.plan.kind == "worker":
         counts.update(service.seen(run))
+    if run.plan.kind == "guards":
+        counts.update(guards.seen(run))
 
 
 def missing(counts: Counter[str], kind: str) -> list[str]:

@@ -120,7 +120,7 @@ def as_given(run: Run) -> Iterator[str]:
             for name in ("queue", "priority", "unique", "ordered", "concurrency", "tenant", "guard")
         }
         given |= traced(run.plan.epoch, args.op, args.place)
-        if run.plan.kind == "worker":
+        if run.plan.is_real:
             del given["generation"]  # only a person's replay raises it
         for name, value in given.items():
             if getattr(made, name) != value:

@@ -13,7 +13,7 @@ from holdfast.testing.simulation.ledger import Entry
 from holdfast.testing.simulation.plan import LEASE, SCAN
 
 # With the production worker: until the lease of a lost upkeep has ended, another looks for it, and its turn comes.
-_SCANS = {"store": SCAN, "worker": TTL + TTL / 3 + 1.0}
+_REAL_SCAN = TTL + TTL / 3 + 1.0
 
 
 def intervals(run: Run) -> Iterator[str]:
@@ -116,7 +116,7 @@ def _renewals(run: Run) -> Iterator[str]:
 
 def rescued_soon(run: Run) -> Iterator[str]:
     """Within a round of upkeep, when some process was well all the time."""
-    bound = _SCANS[run.plan.kind] * 1.2 + 0.5
+    bound = (_REAL_SCAN if run.plan.is_real else SCAN) * 1.2 + 0.5
     for entry in run.ledger.entries:
         if entry.rescued and entry.was_until is not None and entry.at - entry.was_until > bound:
             began = entry.moment - (entry.at - entry.was_until)
@@ -209,7 +209,7 @@ def _current(run: Run) -> dict[tuple[str, int], list[int]]:
 def _asked_twice(run: Run) -> set[tuple[str, int]]:
     """A worker that leaves puts back what is being put back: one of the two is refused, and rightly."""
     number = Counter(claim for call in run.history.of("release") for claim in _claims(call))
-    return {claim for claim, times in number.items() if times > 1 and run.plan.kind == "worker"}
+    return {claim for claim, times in number.items() if times > 1 and run.plan.is_real}
 
 
 def _claims(call: Call) -> list[tuple[str, int]]:

@@ -70,7 +70,7 @@ def later(run: Run) -> Iterator[str]:
 
 def _released(run: Run) -> set[tuple[str, int]]:
     """A real worker that leaves, and cannot write an outcome in time, puts the job back instead."""
-    if run.plan.kind != "worker":
+    if not run.plan.is_real:
         return set()
     return {claim for call in run.history.of("release") for claim in call.asked}
 
@@ -78,7 +78,7 @@ def _released(run: Run) -> set[tuple[str, int]]:
 def _in_transaction(run: Run, entry: Entry) -> bool:
     """A rescue in a transaction reads the clock when that begins: until it writes, time may pass, or the clock be moved."""
     spent = entry.at - (entry.run_at or 0.0)
-    if run.plan.kind != "worker" or not any(
+    if not run.plan.is_real or not any(
         call.spans(entry) for call in run.history.of("rescue", "rescue_worker")
     ):
         return False

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from typing import Protocol
 
 import msgspec
 
@@ -38,16 +39,16 @@ class App:
         self.enqueuer = Enqueuer(self.hooks)
         self.enqueuer.send_to(life.store, self.portal)
         declare(self.registry, self.enqueuer, life)
-        self.service = _service(life, self)
+        self.service = new_service(life, self)
 
 
 def furnish(life: Life) -> None:
     life.app = App(life)
-    life.leave = lambda: _leave(life.app.service)
+    life.leave = lambda: leave_service(life.app.service)
 
 
-def new_job(life: Life, op: Op, place: int, spec: JobSpec) -> NewJob:
-    """Built as an enqueue of the task builds it, by a caller with a story of its own."""
+def begin_story(life: Life, op: Op, place: int) -> None:
+    """What a caller's jobs carry along."""
     story = traced(life.fleet.plan.epoch, op.number, place)
     become(
         Context(
@@ -57,6 +58,11 @@ def new_job(life: Life, op: Op, place: int, spec: JobSpec) -> NewJob:
             deadline=story["deadline"],
         )
     )
+
+
+def new_job(life: Life, op: Op, place: int, spec: JobSpec) -> NewJob:
+    """Built as an enqueue of the task builds it, by a caller with a story of its own."""
+    begin_story(life, op, place)
     key = spec.lock or spec.concurrency or ""
     app: App = life.app
     given = Options(
@@ -103,13 +109,21 @@ async def serve(life: Life) -> None:
         await life.fleet.drain(life)
 
 
-async def _leave(service: WorkerService) -> None:
+async def leave_service(service: WorkerService) -> None:
     """As the command line does: what still runs goes back when the process is about to end."""
     await service.stop()
     await service.let_go()
 
 
-def _service(life: Life, app: App) -> WorkerService:
+class Program(Protocol):
+    """What a worker service is made of."""
+
+    registry: Registry
+    enqueuer: Enqueuer
+    portal: Portal
+
+
+def new_service(life: Life, app: Program) -> WorkerService:
     plan = life.fleet.plan
     service = WorkerService(
         life.store,

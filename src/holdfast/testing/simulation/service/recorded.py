@@ -135,6 +135,18 @@ class RecordedHolds(Holds):
     async def hold(self, claims: Sequence[Claim], reason: Held) -> list[bool]:
         return await self._history.call("hold", _held(claims), partial(super().hold, claims, reason))
 
+    async def unhold(
+        self,
+        reason: Held,
+        *,
+        queue: str | None = None,
+        tasks: Sequence[str] | None = None,
+        guard: str | None = None,
+        limit: int = 500,
+    ) -> int:
+        work = partial(super().unhold, reason, queue=queue, tasks=tasks, guard=guard, limit=limit)
+        return await (self._history.call("unhold", (queue, guard), work) if reason is Held.GUARD else work())
+
     async def expire(self, *, limit: int = 500) -> int:
         return await self._history.call("expire", None, partial(super().expire, limit=limit))
 

@@ -1,0 +1,147 @@
+"""I26: what a limiter admits over all nodes, on true time, at the provider.
+
+With the store: in any T seconds at most rate · T + burst, over all nodes. A process without it has its share of the fleet that it last
+heard of: of n processes the n-th part of rate and burst, beginning with nothing, though one call at a time at least; who has never
+heard of another is a fleet of its own. What others take of the store meanwhile is not less for that. In no process is it
+ever more than the whole.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from holdfast.fleet.terms import Terms, terms_of
+from holdfast.testing.simulation.checkers.run import Run
+from holdfast.testing.simulation.guards.provider import REQUEST
+from holdfast.testing.simulation.guards.spec import GuardSpec
+from holdfast.testing.simulation.history import Event
+
+_HAIR = 1e-6
+_RECENT = 5.0  # seconds: a rate that was lowered since is known to all
+Key = tuple[str, str]  # limiter and its key
+
+
+@dataclass
+class Admitted:
+    """One request at the provider, and the slice that it was made with."""
+
+    moment: float
+    process: str
+    rate: float  # of its limiter then
+    slice: Event | None
+
+    @property
+    def nodes(self) -> int:
+        """0: the store granted it. Else of how many processes it is a share."""
+        return 0 if self.slice is None else self.slice.data[2]
+
+
+class Bucket:
+    """It must never hold more than its size."""
+
+    def __init__(self, level: float = 0.0, moment: float = 0.0) -> None:
+        self.level, self._moment = level, moment
+
+    def add(self, moment: float, rate: float, extra: float = 0.0) -> float:
+        """One more at this moment; what drained before, and `extra` seconds of it, is gone."""
+        self.level = max(0.0, self.level - (moment - self._moment + extra) * rate) + 1
+        self._moment = moment
+        return self.level
+
+
+def with_quota(run: Run) -> Iterator[str]:
+    """Each call has a slice of its own, which has not lapsed."""
+    for (name, key), admitted in _admitted(run).items():
+        for each in admitted:
+            if each.slice is None:
+                yield f"{each.process} calls through {name!r} {key} at {each.moment:.3f} s without a slice, or with one that has lapsed"
+
+
+def over_all(run: Run) -> Iterator[str]:
+    """What the store has granted, whoever used it."""
+    for (name, key), admitted in _admitted(run).items():
+        spec, bucket, before = _spec(run, name), Bucket(), 0.0
+        granted = [each for each in admitted if each.nodes == 0]
+        for place, each in enumerate(granted):
+            rate = max(other.rate for other in _recent(granted, place))
+            stepped = sum(seconds for at, seconds in _steps(run) if before <= at <= each.moment)
+            if bucket.add(each.moment, rate, stepped) > spec.burst + _HAIR:
+                yield f"{name!r} {key}: {bucket.level:.3f} calls above the rate of {rate:g} at {each.moment:.3f} s; the burst is {spec.burst:g}"
+            before = each.moment
+
+
+def in_each(run: Run) -> Iterator[str]:
+    """Never more than the whole rate, in one process."""
+    for (name, key), admitted in _admitted(run).items():
+        spec = _spec(run, name)
+        buckets: dict[str, Bucket] = defaultdict(Bucket)
+        for place, each in enumerate(admitted):
+            rate = max(other.rate for other in _recent(admitted, place) if other.process == each.process)
+            if buckets[each.process].add(each.moment, rate) > spec.burst + _HAIR:
+                yield f"{name!r} {key} of {each.process} is {buckets[each.process].level:.3f} calls above its rate at {each.moment:.3f} s"
+
+
+def shares(run: Run) -> Iterator[str]:
+    """Without the store: the n-th part, beginning with nothing."""
+    alone: dict[str, list[float]] = defaultdict(list)
+    for event in run.history.happened("guards.alone"):
+        alone[event.process].append(event.moment)
+    for (name, key), admitted in _admitted(run).items():
+        terms = _terms(_spec(run, name))
+        buckets: dict[tuple[str, float], Bucket] = {}
+        for each in admitted:
+            if each.nodes < 2 or each.slice is None:
+                continue
+            moment, size = each.slice.moment, max(1.0, terms.size / each.nodes)
+            began = max(at for at in alone[each.process] if at <= moment)
+            bucket = buckets.setdefault((each.process, began), Bucket(size, began))
+            bucket.level = min(bucket.level, size)
+            if bucket.add(moment, each.slice.data[3] / each.nodes) > size + _HAIR:
+                yield (
+                    f"{each.process} is without the store since {began:.3f} s, and {bucket.level - size:.3f} calls above its share of "
+                    f"{name!r} {key} at {each.moment:.3f} s: it is one of {each.nodes}"
+                )
+
+
+def _recent(admitted: list[Admitted], place: int) -> Iterator[Admitted]:
+    end = admitted[place].moment
+    for other in reversed(admitted[: place + 1]):
+        if other.moment < end - _RECENT and other is not admitted[place - 1]:
+            return
+        yield other
+
+
+def _steps(run: Run) -> list[tuple[float, float]]:
+    """When the database's clock was set forward, and by how much: it is that clock which buckets drain by."""
+    return [(event.moment, event.data) for event in run.history.happened("stepped") if event.data > 0]
+
+
+def _spec(run: Run, name: str) -> GuardSpec:
+    assert run.plan.traffic is not None
+    return next(spec for spec in run.plan.traffic.guards if spec.name == name)
+
+
+def _terms(spec: GuardSpec) -> Terms:
+    return terms_of(spec.ceiling or spec.rate, spec.burst)
+
+
+def _admitted(run: Run) -> dict[Key, list[Admitted]]:
+    """All requests by key, each with its slice: of the same step, or one that a job brought along."""
+    found: dict[Key, list[Admitted]] = defaultdict(list)
+    slices: dict[tuple[str, str, str], list[Event]] = defaultdict(list)
+    for event in run.history.events:
+        if event.verb == "slice":
+            slices[event.process, *event.data[:2]].append(event)
+        elif event.verb == REQUEST and event.kind == "invoke":
+            asked = event.data
+            open_ = slices[event.process, asked.guard, asked.key]
+            lasts = _terms(_spec(run, asked.guard)).lasts
+            slice_ = next((each for each in reversed(open_) if each.step == event.step), None) or next(
+                (each for each in open_ if event.moment - each.moment <= lasts + _HAIR), None
+            )
+            if slice_ is not None:
+                open_.remove(slice_)
+            found[asked.guard, asked.key].append(Admitted(event.moment, event.process, asked.rate, slice_))
+    return found
