@@ -85,10 +85,12 @@ class Member:
             self._hear_people(fleet)
         if (breaker := self._breaker) is None:
             return
-        if fleet.open_for > 0 and fleet.generation > self._opened:
+        if fleet.generation == self._opened:
+            return
+        if fleet.open_for > 0:
             self._opened = fleet.generation
             self._tell(breaker, fleet.open_for)
-        elif fleet.open_for <= 0 and fleet.generation > self._opened:
+        else:  # also when the place where they meet has forgotten all of it, and counts from 0 again
             self._opened = -1  # it was closed for all: whoever is still open finds out by himself
 
     def _hear_people(self, fleet: FleetBreaker) -> None:
