@@ -128,13 +128,15 @@ class Fleet:
         return self._calling
 
     async def replace_workers(self) -> None:
-        """All leave in order, and those that take their places have the settings of now."""
+        """All leave in order, and those that take their places have the settings of now. It is over when one of them is there."""
         old, self.singles, self.supervisors = [*self.singles, *self.supervisors], [], []
         self._fill()
         for process in old:
             process.signal(signal.SIGTERM)
         for process in old:
             await self._left(process)
+        if self.singles:
+            await self.singles[0].says("takes jobs from")
 
     async def stop_callers(self) -> None:
         """Each ends what it has asked."""

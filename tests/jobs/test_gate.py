@@ -209,6 +209,17 @@ async def _is(handle, state):
     return (await handle.record()).state is state
 
 
+async def test_a_gate_that_fails_keeps_no_job(hf, provider, monkeypatch):
+    guard, ask, _ = guarded(hf, provider, limiter=Limiter(rate=100))
+    monkeypatch.setattr(Limiter, "reserved", lambda *_: 1 / 0)
+    async with hf.worker():
+        handle = await ask.enqueue()
+        await until(lambda: hf.store.holds.gated())
+        monkeypatch.undo()
+        assert await handle.result(10) == 0
+    assert guard.limiter.rate() == 100
+
+
 async def test_plain_functions_too(hf, provider):
     guard = hf.guard("api", limiter=Limiter(rate=0.01, burst=1))
 

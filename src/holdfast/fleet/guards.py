@@ -20,11 +20,9 @@ from holdfast.store.ports import SharedGuards
 from holdfast.store.quota import Grant, Want
 
 TTL = 10.0  # seconds for which what a node says counts
-_SOON, _OFTEN, _SELDOM = (
-    0.5,
-    1.0,
-    3.0,
-)  # seconds between reports: while a breaker is not closed, while there are calls, else
+_SOON = 0.5  # seconds between reports while a breaker is not closed,
+_OFTEN = 1.0  # while there are calls,
+_SELDOM = 3.0  # and else
 _PATIENCE = 2.0  # seconds for one round of questions; then this process is on its own
 _AGAIN = 1.0  # seconds until a silent store is asked again
 _SHORTEST = 0.005  # seconds between two rounds

@@ -18,6 +18,10 @@ class Allowance:
         if self._left is not None:
             self._left -= runs
 
+    def gave_back(self, runs: int) -> None:
+        """They were not run after all."""
+        self.took(-runs)
+
     def spent(self) -> bool:
         return self._left is not None and self._left <= 0
 

@@ -11,6 +11,7 @@ from holdfast.guards.reservations import Reservation
 from holdfast.jobs.gating import key_of
 from holdfast.jobs.run import Run
 from holdfast.kernel.clock import monotonic, sleep
+from holdfast.kernel.telemetry import note
 
 _MOMENT = 0.02  # seconds in which a fleet's quota arrives that nobody has asked for lately
 _COST = 1.0
@@ -26,13 +27,29 @@ class Gate:
 
     async def ask(self, runs: Sequence[Run]) -> tuple[list[Run], list[Run]]:
         """Those that may begin, and those that are refused."""
-        passed = [run for run in runs if self._admits(run)]
-        if len(passed) < len(runs):
+        passed, left = self._sorted(runs)
+        if left:
             await sleep(_MOMENT)
-            passed += [run for run in runs if run not in passed and self._admits(run)]
-        return passed, [run for run in runs if run not in passed]
+            more, left = self._sorted(left)
+            passed += more
+        return passed, left
+
+    def _sorted(self, runs: Sequence[Run]) -> tuple[list[Run], list[Run]]:
+        passed: list[Run] = []
+        refused: list[Run] = []
+        for run in runs:
+            (passed if self._admits(run) else refused).append(run)
+        return passed, refused
 
     def _admits(self, run: Run) -> bool:
+        """A guard that fails instead of answering has not admitted it."""
+        try:
+            return self._is_admitted(run)
+        except Exception as error:  # noqa: BLE001  else the job would be held by this worker for ever
+            note("gate.failed", job=run.claim.job_id, task=run.claim.task, error=repr(error))
+            return False
+
+    def _is_admitted(self, run: Run) -> bool:
         guard = None if run.task is None else run.task.declaration.guard
         if guard is None:
             return True

@@ -282,6 +282,7 @@ class Worker:
     async def _turn_away(self, refused: Sequence[Run]) -> None:
         """Who was enqueued when its task had another guard, or none, is put off: nobody would let go of it by that key."""
         note("job.gated", guards=sorted({str(run.claim.guard) for run in refused}), jobs=len(refused))
+        self._allowance.gave_back(len(refused))
         known = [run for run in refused if run.is_under_guard]
         await self._put_aside([run.claim for run in known], Held.GUARD)
         for run in refused:
