@@ -68,6 +68,7 @@ class Releases(Looping):
         self._guards = {guard.name: guard for guard in guards}
         self._next_strange = 0.0
         self._leases: dict[str, tuple[Lease, float]] = {}  # by guard, and when it was last renewed
+        self._ask_again: dict[str, float] = {}  # by guard that is another's: not at every look, or all would write all the time
         self._pours: dict[str, Pour] = {}
 
     async def _run(self) -> None:
@@ -121,9 +122,10 @@ class Releases(Looping):
             return True
         if lease is not None:
             lease = await self._store.leases.renew(lease, ttl=self._ttl)
-        else:
+        elif now >= self._ask_again.get(name, now):
             text = LEASE_NAME.format(name)
             lease = await self._store.leases.acquire(text, owner=self._owner, ttl=self._ttl)
+            self._ask_again[name] = now + jittered(self._ttl / 3)
         if lease is not None:
             self._leases[name] = lease, now
         return lease is not None
