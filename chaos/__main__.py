@@ -29,6 +29,7 @@ from chaos.plan import SHORT, WHOLE, Plan
 from tools.postgres import PostgresServer, system_binaries, wheel_binaries
 
 _ROOT = Path(__file__).parents[1]
+_PAGE = _ROOT / "docs" / "chaos.md"
 _SETTINGS = {"max_connections": "400"}  # all else as installed: what is committed is on the disk
 
 
@@ -36,7 +37,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     options = _options(arguments)
     plan = (SHORT if options.short else WHOLE).only(options.phase).each(options.count)
     whole = not (options.short or options.phase or options.store or options.count)
-    results = Path(options.results) if options.results else _ROOT / ("chaos/results" if whole else ".chaos")
+    results = Path(options.results) if options.results else _ROOT / ".chaos"
     signal.signal(signal.SIGTERM, _interrupt)
     console = Console(width=None if sys.stdout.isatty() else 200)
     try:
@@ -44,7 +45,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except KeyboardInterrupt:
         console.print("Interrupted. All processes have been ended.")
         return 130
-    return _told(console, rows, results)
+    return _told(console, rows, results, _PAGE if whole else None)
 
 
 def _options(arguments: Sequence[str] | None) -> argparse.Namespace:
@@ -136,13 +137,15 @@ def _start_server() -> PostgresServer:
     return PostgresServer.start(wheel_binaries() or system_binaries()[-1], _SETTINGS)
 
 
-def _told(console: Console, rows: Sequence[Row], results: Path) -> int:
+def _told(console: Console, rows: Sequence[Row], results: Path, page: Path | None) -> int:
     console.print(report.table(rows))
     for row in rows:
         for note in [*row.notes, *(row.slowest if row.late else [])]:
             console.print(f"{row.store} {row.fault}: {note}", style="red", highlight=False, markup=False)
     console.print(report.total(rows))
     console.print(f"Written: {report.write(results, rows)}")
+    if page is not None:
+        report.write_page(page, rows)
     return 1 if any(row.verdict == "BROKEN" for row in rows) else 0
 
 

@@ -131,9 +131,8 @@ async def _live(where: Place) -> int:
 def _row(
     fault: Fault, world: World, person: Person, audit: Audit, findings: Findings, left: list[str]
 ) -> Row:
-    found = recovery.times(
-        audit.runs, world.injections, from_the_end=fault.from_the_end, decided=person.decided
-    )
+    runs = [run for run in audit.runs if run.task not in fault.newer]
+    found = recovery.times(runs, world.injections, from_the_end=fault.from_the_end, decided=person.decided)
     times = [each.seconds for each in found]
     late = [each for each in times if each > fault.limit]
     [[looked_up]] = world.place.there.fetch("SELECT count(*) FROM lookup WHERE found")

@@ -10,6 +10,7 @@ from rich.table import Table
 
 from chaos.phase import Row
 
+_TABLE = "<!-- table -->\n"  # on the page: what follows is made by a whole run
 _HEADS = (
     "fault", "store", "injections", "acknowledged", "done", "unanswered", "lost", "doubled", "ghosts", "unknown", "looked up",
     "replayed", "recovered in (p50, max)", "verdict",
@@ -58,8 +59,13 @@ def write(folder: Path, rows: Sequence[Row]) -> Path:
     folder.mkdir(parents=True, exist_ok=True)
     file = folder / "chaos.json"
     file.write_bytes(msgspec.json.format(msgspec.json.encode(list(rows)), indent=2) + b"\n")
-    (folder / "chaos.md").write_text(f"{markdown(rows)}\n{total(rows)}\n")
     return file
+
+
+def write_page(page: Path, rows: Sequence[Row]) -> None:
+    """Put the table of a whole run in place of the last one."""
+    before, mark, _ = page.read_text().partition(_TABLE)
+    page.write_text(f"{before}{mark}{markdown(rows)}\n{total(rows)}\n")
 
 
 def read(file: Path) -> list[Row]:

@@ -16,6 +16,7 @@ class Deploys(Fault):
     """All workers leave in order and the other version takes their places, again and again. The newest stays."""
 
     name = "two versions in turn"
+    newer = frozenset({"novelty"})
 
     def size(self, usual: Size) -> Size:
         return msgspec.structs.replace(usual, kinds=f"{usual.kinds},novelty,novelty")

@@ -20,6 +20,8 @@ class Fault(ABC):
     from_the_end = True  # the time to recover counts from the end of an injection; else from its beginning
     limit = LEASE + SCAN  # seconds within which the interrupted work must have run again
 
+    newer: frozenset[str] = frozenset()  # tasks that only some workers know: their jobs wait for those
+
     def size(self, usual: Size) -> Size:
         """The fleet that it needs."""
         return usual

@@ -68,7 +68,9 @@ class Releases(Looping):
         self._guards = {guard.name: guard for guard in guards}
         self._next_strange = 0.0
         self._leases: dict[str, tuple[Lease, float]] = {}  # by guard, and when it was last renewed
-        self._ask_again: dict[str, float] = {}  # by guard that is another's: not at every look, or all would write all the time
+        self._ask_again: dict[
+            str, float
+        ] = {}  # by guard that is another's: not at every look, or all would write all the time
         self._pours: dict[str, Pour] = {}
 
     async def _run(self) -> None:
