@@ -8,6 +8,8 @@ ARGS ?=
 PYTHON ?=
 run := .venv/bin/python
 ready := .venv/.ready
+# Half of the tests' time is waiting, for leases and signals: one process more than there are cores.
+workers := $(shell expr $$(getconf _NPROCESSORS_ONLN 2>/dev/null || echo 2) + 1)
 # A .venv whose interpreter is gone is made again.
 $(shell $(run) -c '' >/dev/null 2>&1 || rm -f $(ready))
 
@@ -20,7 +22,7 @@ demo: $(ready) ## See one job survive its worker, on a SQLite file
 	@$(run) -m holdfast.runtime.demo $(ARGS)
 
 test: $(ready) ## Run all tests, on SQLite and on a PostgreSQL that it starts itself (ARGS="-k codec")
-	@$(run) -m pytest -n auto $(ARGS)
+	@$(run) -m pytest -n $(workers) $(ARGS)
 
 check: $(ready) ## Check format, lint, types, import direction and seams
 	@$(run) -m ruff format --check .
