@@ -313,3 +313,23 @@ async def test_a_call_after_the_deadline_ends_the_job(hf, provider):
         with pytest.raises(JobCancelled, match="its deadline has passed"):
             await handle.result(10)
     assert not provider.times
+
+
+# --- bursts ---
+
+
+@pytest.mark.parametrize("is_open", [False, True])
+async def test_a_burst_waits_for_quota_and_not_for_what_is_down(hf, provider, is_open):
+    guard, ask, _ = guarded(
+        hf, provider, limiter=Limiter(rate=10, burst=2), breaker=Breaker(failures=1, cooldown=60)
+    )
+    if is_open:
+        guard.breaker.hold_open()
+    handles = await ask.enqueue_many([{}] * 5)
+    idle = asyncio.Event()
+    async with hf.worker() as service:
+        service.worker.on_idle = idle.set
+        async with asyncio.timeout(15):
+            await idle.wait()
+        over = [(await handle.record()).state is JobState.SUCCEEDED for handle in handles]
+    assert all(over) is not is_open

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from holdfast.guards.guard import Guard
+from holdfast.guards.ports import State
 from holdfast.kernel.errors import UsageError
 from holdfast.kernel.names import check_name
 from holdfast.kernel.show import show
@@ -40,6 +41,11 @@ def render(guard: Guard[Any], arguments: Mapping[str, Any]) -> str:
 def is_under(guard: Guard[Any], text: str | None) -> bool:
     """Whether a rendered key is this guard's. A job may be older than the guard of its task."""
     return text is not None and (text == guard.name or text.startswith(f"{guard.name}/"))
+
+
+def is_closed(guard: Guard[Any]) -> bool:
+    """Whether its breaker lets calls through."""
+    return guard.breaker is None or guard.breaker.state is State.CLOSED
 
 
 def key_of(guard: Guard[Any], text: str | None) -> str:

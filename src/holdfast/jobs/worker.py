@@ -11,6 +11,7 @@ from holdfast.jobs.allowance import Allowance
 from holdfast.jobs.endings import Endings
 from holdfast.jobs.executor import Executor
 from holdfast.jobs.gate import Gate
+from holdfast.jobs.gating import is_closed, is_under
 from holdfast.jobs.judge import Ending, Released, Settled, Unknown
 from holdfast.jobs.pace import Pace
 from holdfast.jobs.registry import Registry
@@ -190,9 +191,18 @@ class Worker:
             each.held is Held.ARRIVED and each.queue in self._pace for each in await self._store.jobs.count()
         ):
             return False  # someone else is promoting it right now
+        elif await self._are_metered():
+            return False
         else:
             await self._look_for_suspect()
         return self._seems_idle()
+
+    async def _are_metered(self) -> bool:
+        """Whether jobs are held that will soon be let go, at the rate of a limiter. Those of an open breaker may wait for long."""
+        closed = [guard for guard in self._registry.guards if is_closed(guard)]
+        return bool(closed) and any(
+            is_under(guard, gated.guard) for gated in await self._store.holds.gated() for guard in closed
+        )
 
     def _may_look(self) -> bool:
         return self._looked < self._hints
