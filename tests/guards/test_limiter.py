@@ -465,6 +465,15 @@ def test_what_is_given_back_is_good_for_no_longer_than_it_was(clock):
     assert len(shares.returned) == 1
 
 
+def test_what_a_job_brought_along_is_good_for_no_longer_either(clock):
+    shares = Shares(Slice(1, lasts=0.5))
+    limiter = Limiter(rate=100, quota=shares, name="api")
+    with carrying(limiter.reserve()):
+        clock.advance(0.3)
+        limiter.reserve().give_back()  # the call that spends it is not made after all
+    assert shares.returned == [("api", "", 1.0, approx(0.2))]
+
+
 # --- options ---
 
 

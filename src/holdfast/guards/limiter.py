@@ -136,7 +136,7 @@ class Limiter:
         if cost > self._most or cost <= 0:
             raise self._too_much(cost)
         if (found := carried(self, key, cost)) is not None and now + longest >= found.at and found.spend(now):
-            return Reservation(self, found.key, cost, max(now, found.at), found.receipt)
+            return Reservation(self, found.key, cost, max(now, found.at), found.receipt, until=found.until)
         with self._lock:
             meter = self._registry.get(key, now) if key else self._single
             if meter is not None:

@@ -25,13 +25,13 @@ class Reservation:
     It is void when the other side asks for a pause meanwhile.
     """
 
-    __slots__ = ("_giver", "_until", "at", "cost", "is_open", "key", "receipt")
+    __slots__ = ("_giver", "at", "cost", "is_open", "key", "receipt", "until")
 
     def __init__(
         self, giver: Giver, key: str, cost: float, at: float, receipt: Receipt, *, until: float | None = None
     ) -> None:
         self._giver, self.key, self.cost, self.at, self.receipt = giver, key, cost, at, receipt
-        self._until = at + HOLD if until is None else until
+        self.until = at + HOLD if until is None else until
         self.is_open = True  # neither spent nor given back
 
     def give_back(self) -> None:
@@ -42,11 +42,11 @@ class Reservation:
 
     def left(self, now: float) -> float:
         """Seconds for which it is still good; 0: it has lapsed."""
-        return max(0.0, self._until - now)
+        return max(0.0, self.until - now)
 
     def spend(self, now: float) -> bool:
         """The call is made. False: it was used already, is too old or void, and counts for nothing."""
-        is_good = self.is_open and now <= self._until and self._giver.honours(self)
+        is_good = self.is_open and now <= self.until and self._giver.honours(self)
         self.is_open = False
         return is_good
 
