@@ -16,6 +16,7 @@ from holdfast.store.breakers import BreakerReport, BreakerState, FleetBreaker, P
 from holdfast.store.ports import SharedGuards
 
 _MINUTE = 60.0  # seconds in which its calls count
+_SHORTEST = 0.001  # seconds: nobody need hear of what is over before it is told
 _AHEAD = 2.0  # seconds that who must not ask stays open for: longer than from one look to the next
 
 
@@ -120,7 +121,7 @@ class Member:
             return
         if own.state is BreakerState.OPEN:
             await self._give_up_probe(hints)
-            if fleet.open_for <= 0 and own.open_for > 0 and is_agreed(own, fleet.others):
+            if fleet.open_for <= 0 and own.open_for > _SHORTEST and is_agreed(own, fleet.others):
                 await hints.open_fleet(self.name, generation=fleet.generation, open_for=own.open_for)
         elif self._opened >= 0 and fleet.open_for < _AHEAD:
             await self._find_out(hints, breaker)
