@@ -22,6 +22,7 @@ TTL = 5.0  # seconds; a killed holder's successor begins after that
 _BUSY, _IDLE = 0.2, 1.0  # seconds between looks: while something is held, and else
 _STRANGE = 30.0  # seconds between looks at jobs of guards that are not known here
 _PART = 500  # jobs of one turn
+_KEPT = 60.0  # seconds for which it is remembered how many jobs of a key were let go
 _SECOND = 1.0  # of the rate: so much is let go at once at most
 
 
@@ -29,7 +30,7 @@ class Pour:
     """How many jobs of one key may go now."""
 
     def __init__(self, now: float) -> None:
-        self._at, self._room = now, 1.0
+        self.at, self._room = now, 1.0
 
     def take(self, guard: Guard[Any], key: str, now: float) -> int:
         breaker = guard.breaker
@@ -42,7 +43,7 @@ class Pour:
         return number
 
     def _metered(self, limiter: Limiter | None, key: str, now: float) -> int:
-        passed, self._at = now - self._at, now
+        passed, self.at = now - self.at, now
         if limiter is None:
             self._room = _PART
             return _PART
@@ -94,7 +95,10 @@ class Releases(Looping):
                 break
         keys = [gated.guard for gated in found if gated.guard is not None]
         known = [(text, guard) for text in keys if (guard := self._guard_of(text)) is not None]
-        self._pours = {text: self._pours.get(text) or Pour(monotonic()) for text, _ in known}
+        now = monotonic()
+        # What was let go may be back at the next look but one: it must not find a fresh one then.
+        kept = {text: pour for text, pour in self._pours.items() if now - pour.at < _KEPT}
+        self._pours = kept | {text: kept.get(text) or Pour(now) for text, _ in known}
         let_go = await self._let_strange_go([text for text in keys if self._guard_of(text) is None])
         for text, guard in known:
             if await self._is_ours(guard.name):
