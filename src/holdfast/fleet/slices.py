@@ -1,7 +1,8 @@
 """Slices of a fleet's quota: what limiters of this process take at once, and what the store is asked for in time.
 
 Limiters ask on any thread, and never wait here. What they ask for in vain, and what they have used, says how much to ask of the
-store. Without the store each process has its share: the rate divided by the processes that were there when it went away.
+store. Without the store each process has its share: the rate divided by the processes that were there when it went away; and so it
+has when the store answers so late that what it grants has lapsed.
 """
 
 from __future__ import annotations
@@ -17,9 +18,11 @@ from holdfast.guards.ports import SLICE, LimiterRecord, Slice
 from holdfast.kernel.clock import monotonic
 from holdfast.kernel.errors import UsageError
 from holdfast.kernel.loops import new_lock
+from holdfast.kernel.telemetry import note
 from holdfast.store.quota import Grant, Pace, Want
 
 _SOON = 0.005  # seconds after which the store will have answered
+_LATE = 1.0  # seconds on its own after an answer that came too late
 _FORGOTTEN = 60.0  # seconds without a question after which a key is
 
 
@@ -31,8 +34,8 @@ class Pot:
     """One limiter's key. Not safe for threads: the slices have a lock."""
 
     __slots__ = (
-        "_share", "_shared_at", "asked", "due", "grant", "is_lowered", "key", "largest", "limiter", "lots", "owed", "refused",
-        "seen", "sped", "terms", "used",
+        "_share", "_shared_at", "asked", "due", "grant", "is_late", "is_lowered", "key", "largest", "late_until", "limiter",
+        "lots", "owed", "refused", "seen", "sped", "terms", "used",
     )  # fmt: skip
 
     def __init__(self, limiter: Limiter, key: str, terms: Terms, now: float) -> None:
@@ -44,6 +47,8 @@ class Pot:
         self.due = 0.0  # not before that the store is asked
         self.grant: Grant | None = None  # the last
         self.is_lowered = False  # the other side has asked for less, and the fleet must hear of it
+        self.is_late = False  # the last grant had lapsed when it came
+        self.late_until = 0.0  # until then it has its share instead
         self.owed = 0.0  # units that were admitted without the store
         self._share, self._shared_at = terms.size, now  # of the share: what is taken of it, at which moment
 
@@ -101,8 +106,13 @@ class Pot:
         is_known = self.limiter.adapts and self.grant is not None and self.grant.version > 0
         return self.terms.rate(self.limiter.fastest if is_known else self.limiter.rate(key=self.key))
 
-    def granted(self, grant: Grant, asked: float) -> None:
+    def granted(self, grant: Grant, asked: float, now: float) -> None:
         """`asked`: when the question was sent, so what it lasts ends early rather than late."""
+        was_late, self.is_late = self.is_late, now >= asked + self.terms.lasts
+        if self.is_late:
+            self.late_until = now + _LATE
+            if not was_late:
+                self.begin_share(now)
         paid = min(self.owed, grant.units)
         self.owed -= paid
         if grant.units > paid:
@@ -147,8 +157,9 @@ class Slices:
         with self._lock:
             pot = self._pot(name, key, now)
             pot.seen = now
-            found = pot.take_share(units, now, self.nodes) if self.is_alone else pot.take(units, now)
-            is_due = not self.is_alone and pot.want(now, self.nodes) is not None
+            is_share = self.is_alone or now < pot.late_until
+            found = pot.take_share(units, now, self.nodes) if is_share else pot.take(units, now)
+            is_due = not is_share and pot.want(now, self.nodes) is not None
         if is_due:
             self._wake()
         return found
@@ -157,8 +168,9 @@ class Slices:
         """What may be of a share is not taken back: the store knows nothing of it."""
         now = monotonic()
         with self._lock:
-            if not self.is_alone and now >= self._back + SLICE:
-                self._pot(name, key, now).put_back(part.units, now + part.lasts)
+            pot = self._pot(name, key, now)
+            if not (self.is_alone or pot.is_late) and now >= max(self._back, pot.late_until) + SLICE:
+                pot.put_back(part.units, now + part.lasts)
 
     def slowed(self, name: str, key: str, record: LimiterRecord, /) -> None:  # noqa: ARG002  it is asked when there is time
         now = monotonic()
@@ -186,12 +198,17 @@ class Slices:
 
     def granted(self, grants: Iterable[Grant], asked: float) -> list[tuple[Pot, Grant | None]]:
         """Keep them; returns each with the grant before it."""
-        found = []
+        found, late, now = [], list[Pot](), monotonic()
         with self._lock:
             for grant in grants:
                 pot = self._pot(grant.name, grant.key, asked)
                 found.append((pot, pot.grant))
-                pot.granted(grant, asked)
+                was_late = pot.is_late
+                pot.granted(grant, asked, now)
+                if pot.is_late and not was_late:
+                    late.append(pot)
+        for pot in late:
+            note("guards.late", limiter=pot.limiter.name, key=pot.key, seconds=now - asked)
         return found
 
     def lowered(self) -> list[Pot]:
