@@ -1,4 +1,4 @@
-"""A few hundred seeds of both kinds on the real SQLite store, and those that found a bug before."""
+"""A few hundred seeds of all kinds on the real SQLite store, and those that found a bug before."""
 
 from __future__ import annotations
 

@@ -11,6 +11,7 @@ def test_many_seeds(capsys):
     assert "4 seeds, no invariant was broken" in out
     assert "of the kind 'store'" in out
     assert "of the kind 'worker'" in out
+    assert "of the kind 'guards'" in out
     assert "process killed" in out
 
 

@@ -20,6 +20,7 @@ OF_GUARDS = {
     "breaker.closed": ("breaker", "generation"),
     "guards.alone": ("processes",),
     "guards.together": (),
+    "guards.late": ("limiter", "key"),
     "guard.gave_up": ("guard", "reason"),
     "limiter.slowed": ("limiter", "key"),
     "job.gated": ("jobs",),

@@ -15,7 +15,7 @@ from holdfast.testing.simulation.ledger import Entry
 from holdfast.testing.simulation.service import sometimes as service
 
 # Seeds of a kind: a run of at least so many must have seen all of its list.
-ENOUGH = {"store": 240, "worker": 150, "guards": 60}
+ENOUGH = {"store": 240, "worker": 150, "guards": 24}
 
 # Of the nemesis.
 _FAULTS = [

@@ -107,6 +107,7 @@ CHECKERS: dict[str, Checker] = {
     "I25 half-open is always left": breakers.left,
     "I25 every admitted call is recorded once": breakers.recorded,
     "I25 one sick node does not open it for all": agreements.agreed,
+    "I25 who begins while it is open for all makes no call": agreements.heard_at_the_start,
     "I26 no call without quota": quota.with_quota,
     "I26 over all nodes at most rate · T + burst": quota.over_all,
     "I26 in each process at most rate · T + burst": quota.in_each,

@@ -65,6 +65,36 @@ def _is_well(run: Run, states: list[tuple[float, str]], process: str, opened: Ca
     )
 
 
+def heard_at_the_start(run: Run) -> Iterator[str]:
+    """Who begins while it is open for all, and reaches the store, makes no call before that time is over."""
+    closed = [call for call in run.history.of("close_fleet") if call.kind != "fail"]
+    for call in run.history.of("open_fleet"):
+        name, _, seconds = call.asked
+        since = call.invoked.moment
+        if call.kind != "ok" or not call.answer or run.stepped_within(since, since + seconds):
+            continue
+        ends = [
+            other.invoked.moment
+            for other in closed
+            if other.asked[0] == name and other.invoked.moment > since
+        ]
+        until = min([since + seconds, *ends])
+        for process in _begun(run, since, until):
+            for request in run.history.of(REQUEST):
+                if (request.process, request.asked.guard) == (
+                    process,
+                    name,
+                ) and request.invoked.moment < until:
+                    yield f"{process} began while {name!r} was open for all, and calls at {request.invoked.moment:.3f} s, before {until:.3f} s"
+
+
+def _begun(run: Run, since: float, until: float) -> Iterator[str]:
+    alone = {event.process for event in run.history.happened("guards.alone")}
+    for process, life in run.lives.items():
+        if since < life.opened < until and process not in alone:
+            yield process
+
+
 def _states(run: Run) -> dict[tuple[str, str], list[tuple[float, str]]]:
     found: dict[tuple[str, str], list[tuple[float, str]]] = defaultdict(list)
     for event, guard, breaker in followed(run):

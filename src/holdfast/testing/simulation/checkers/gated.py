@@ -24,7 +24,7 @@ def uncharged(run: Run) -> Iterator[str]:
 
 
 def alive(run: Run) -> Iterator[str]:
-    """A guarded job dies after as many failures as its task may have; its attempts are these failures and deaths of workers."""
+    """Of a guarded job only failures and deaths of workers are attempts, and it dies of as many as its task may have."""
     if run.plan.traffic is None:
         return
     failed: dict[str, set[int]] = defaultdict(set)
@@ -37,8 +37,9 @@ def alive(run: Run) -> Iterator[str]:
             most = 1 + failures + entry.interruptions
             if entry.claimed and (entry.attempt or 0) > most:
                 yield f"job {job_id}: attempt {entry.attempt} after {failures} failures and {entry.interruptions} interruptions"
-        if run.remaining.get(job_id) == "dead" and failures < ATTEMPTS:
-            yield f"job {job_id} is dead after {failures} failures; its task allows {ATTEMPTS} attempts"
+        deaths = max(entry.interruptions for entry in entries)
+        if run.remaining.get(job_id) == "dead" and failures + deaths < ATTEMPTS:
+            yield f"job {job_id} is dead after {failures} failures and {deaths} interruptions; its task allows {ATTEMPTS} attempts"
 
 
 def metered(run: Run) -> Iterator[str]:
@@ -46,16 +47,13 @@ def metered(run: Run) -> Iterator[str]:
     traffic = run.plan.traffic
     fastest = {} if traffic is None else {spec.name: spec.ceiling or spec.rate for spec in traffic.guards}
     buckets: dict[tuple[str, str], Bucket] = defaultdict(Bucket)
-    for entry in run.ledger.of("moved"):
-        if entry.was_held != "guard" or entry.state != "queued" or entry.held == "guard":
-            continue
-        guard = run.ledger.made[entry.id].guard or ""
-        rate = fastest.get(guard.split("/")[0])
-        if rate is None:
-            continue
-        bucket = buckets[guard, entry.process]
-        if bucket.add(entry.moment, rate) > max(1.0, rate) + 1 + _HAIR:
-            yield f"{entry.process} has let go of {bucket.level:.1f} jobs of {guard!r} above its rate of {rate:g} by {entry.moment:.3f} s"
+    for call in run.history.of("unhold") if fastest else ():
+        guard, rate = call.asked[1], fastest[call.asked[1].split("/")[0]]
+        bucket = buckets[guard, call.process]
+        for _ in range(call.answer if call.kind == "ok" else 0):
+            bucket.add(call.invoked.moment, rate)  # when it was decided: the store may be slow
+        if bucket.level > max(1.0, rate) + 1 + _HAIR:
+            yield f"{call.process} lets go of {call.answer} jobs of {guard!r} at {call.invoked.moment:.3f} s: {bucket.level:.1f} above its rate of {rate:g}"
 
 
 def _outcomes(run: Run) -> dict[tuple[str, int], set[str]]:

@@ -13,12 +13,14 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from holdfast.fleet.terms import Terms, terms_of
+from holdfast.guards.ports import SLICE
 from holdfast.testing.simulation.checkers.run import Run
 from holdfast.testing.simulation.guards.provider import REQUEST
 from holdfast.testing.simulation.guards.spec import GuardSpec
 from holdfast.testing.simulation.history import Event
 
 _HAIR = 1e-6
+_ASKING = 1.0  # seconds until the store is asked again, at most, by who waits
 _RECENT = 5.0  # seconds: a rate that was lowered since is known to all
 Key = tuple[str, str]  # limiter and its key
 
@@ -44,9 +46,9 @@ class Bucket:
     def __init__(self, level: float = 0.0, moment: float = 0.0) -> None:
         self.level, self._moment = level, moment
 
-    def add(self, moment: float, rate: float, extra: float = 0.0) -> float:
-        """One more at this moment; what drained before, and `extra` seconds of it, is gone."""
-        self.level = max(0.0, self.level - (moment - self._moment + extra) * rate) + 1
+    def add(self, moment: float, rate: float) -> float:
+        """One more at this moment, on top of what has not drained before."""
+        self.level = max(0.0, self.level - (moment - self._moment) * rate) + 1
         self._moment = moment
         return self.level
 
@@ -62,14 +64,14 @@ def with_quota(run: Run) -> Iterator[str]:
 def over_all(run: Run) -> Iterator[str]:
     """What the store has granted, whoever used it."""
     for (name, key), admitted in _admitted(run).items():
-        spec, bucket, before = _spec(run, name), Bucket(), 0.0
+        spec, bucket = _spec(run, name), Bucket()
         granted = [each for each in admitted if each.nodes == 0]
         for place, each in enumerate(granted):
             rate = max(other.rate for other in _recent(granted, place))
-            stepped = sum(seconds for at, seconds in _steps(run) if before <= at <= each.moment)
-            if bucket.add(each.moment, rate, stepped) > spec.burst + _HAIR:
+            if _was_set_forward(run, each.moment):
+                bucket.level = 0.0
+            if bucket.add(each.moment, rate) > spec.burst + _HAIR:
                 yield f"{name!r} {key}: {bucket.level:.3f} calls above the rate of {rate:g} at {each.moment:.3f} s; the burst is {spec.burst:g}"
-            before = each.moment
 
 
 def in_each(run: Run) -> Iterator[str]:
@@ -85,10 +87,8 @@ def in_each(run: Run) -> Iterator[str]:
 
 def shares(run: Run) -> Iterator[str]:
     """Without the store: the n-th part, beginning with nothing."""
-    alone: dict[str, list[float]] = defaultdict(list)
-    for event in run.history.happened("guards.alone"):
-        alone[event.process].append(event.moment)
     for (name, key), admitted in _admitted(run).items():
+        alone = _alone(run, (name, key))
         terms = _terms(_spec(run, name))
         buckets: dict[tuple[str, float], Bucket] = {}
         for each in admitted:
@@ -105,6 +105,15 @@ def shares(run: Run) -> Iterator[str]:
                 )
 
 
+def _alone(run: Run, key: Key) -> dict[str, list[float]]:
+    """When each process began to go by itself: the store did not answer, or too late for this key."""
+    found: dict[str, list[float]] = defaultdict(list)
+    for event in run.history.events:
+        if event.verb == "guards.alone" or (event.verb == "guards.late" and event.data == key):
+            found[event.process].append(event.moment)
+    return found
+
+
 def _recent(admitted: list[Admitted], place: int) -> Iterator[Admitted]:
     end = admitted[place].moment
     for other in reversed(admitted[: place + 1]):
@@ -113,9 +122,12 @@ def _recent(admitted: list[Admitted], place: int) -> Iterator[Admitted]:
         yield other
 
 
-def _steps(run: Run) -> list[tuple[float, float]]:
-    """When the database's clock was set forward, and by how much: it is that clock which buckets drain by."""
-    return [(event.moment, event.data) for event in run.history.happened("stepped") if event.data > 0]
+def _was_set_forward(run: Run, moment: float) -> bool:
+    """Whether the database's clock was: buckets drain by it, and what they grant then is used within a slice's time."""
+    return any(
+        event.data > 0 and event.moment <= moment <= event.moment + SLICE + _ASKING
+        for event in run.history.happened("stepped")
+    )
 
 
 def _spec(run: Run, name: str) -> GuardSpec:

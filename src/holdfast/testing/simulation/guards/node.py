@@ -27,7 +27,7 @@ from holdfast.testing.simulation.guards.watched import WatchedBreaker, WatchedLi
 from holdfast.testing.simulation.plan import CHAOS, JobSpec, Op
 from holdfast.testing.simulation.service.node import begin_story, leave_service, new_service
 
-LOAD = 60.0  # seconds after the heal for which calls go on, below what the provider and the limiters can take
+LOAD = 45.0  # seconds after the heal for which calls go on, below what the provider and the limiters can take
 REST = LOAD + 6.0  # and until all of them are over
 _GENTLE = 0.3  # of the rate
 

@@ -44,7 +44,7 @@ def _traffic(rng: random.Random, nodes: int) -> Traffic:
         crowd=crowd,
         gap=round(min(crowd / offered, 6.0), 3),
         cancels=rng.choice((0.0, 0.1, 0.3)),
-        jobs=rng.random() < 0.5,
+        jobs=rng.random() < 0.4,
     )
 
 
@@ -56,7 +56,9 @@ def _guard(rng: random.Random, name: str) -> GuardSpec:
         name=name,
         rate=rate,
         burst=rng.choice((1.0, 2.0, rate, 3 * rate)),
-        floor=rate / 4 if adapts else None,
+        floor=rate / 2
+        if adapts
+        else None,  # from far below, the few answers there take a minute to bring it back
         ceiling=rate * rng.choice((1, 2)) if adapts else None,
         per="user:{user}" if rng.random() < 0.3 else None,
         longest_pause=rng.choice((1.0, 4.0, 10.0)),

@@ -22,6 +22,7 @@ SEEN = [
     "half-open, then open",
     "restarted while open",
     "node went alone and came back",
+    "store answered too late",
     "share of a fleet used without the store",
     "slice expired unused",
     "slice given back",
@@ -51,6 +52,7 @@ _REFUSED = {
 }
 _EVENTS = {
     "guards.together": "node went alone and came back",
+    "guards.late": "store answered too late",
     "slice lapsed": "slice expired unused",
     "slice back": "slice given back",
     "told to pause": "pause told by others",

@@ -19,7 +19,7 @@ from holdfast.testing.simulation.guards.spec import GuardSpec
 from holdfast.testing.simulation.plan import Beat
 from holdfast.testing.simulation.service.tasks import Watch
 
-ATTEMPTS = 3
+ATTEMPTS = 2
 
 
 def declare(

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from functools import partial
 from typing import Any
 
-from holdfast.fleet.slices import Slices
+from holdfast.fleet.slices import Pot, Slices
 from holdfast.guards.breaker import Breaker, Permit
 from holdfast.guards.faults import Fault
 from holdfast.guards.limiter import Limiter
@@ -63,7 +63,7 @@ class WatchedQuota:
         self._look_for_lapsed(name, key)
         slice_ = self._slices.take(name, key, units)
         if slice_.units > 0:
-            nodes = self._slices.nodes if self._slices.is_alone else 0
+            nodes = self._slices.nodes if self._is_share(name, key) else 0
             self._history.event("slice", (name, key, nodes, self._limiter.rate(key=key)))
         return slice_
 
@@ -74,13 +74,17 @@ class WatchedQuota:
     def slowed(self, name: str, key: str, record: LimiterRecord, /) -> None:
         self._slices.slowed(name, key, record)
 
+    def _is_share(self, name: str, key: str) -> bool:
+        return self._slices.is_alone or any(monotonic() < pot.late_until for pot in self._pots(name, key))
+
     def _look_for_lapsed(self, name: str, key: str) -> None:
         now = monotonic()
-        lots = [
-            lot for pot in self._slices.pots if (pot.limiter.name, pot.key) == (name, key) for lot in pot.lots
-        ]
+        lots = [lot for pot in self._pots(name, key) for lot in pot.lots]
         if any(units > 0 and until <= now for units, until in lots):
             self._history.event("slice lapsed", (name, key))
+
+    def _pots(self, name: str, key: str) -> list[Pot]:
+        return [pot for pot in self._slices.pots if (pot.limiter.name, pot.key) == (name, key)]
 
 
 class GuardedStore(RecordedStore):

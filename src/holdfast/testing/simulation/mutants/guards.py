@@ -3,11 +3,13 @@
 
 from __future__ import annotations
 
+import asyncio
 from contextlib import ExitStack
 from functools import partial
 from typing import Any
 
 from holdfast.fleet import breakers, slices, terms
+from holdfast.fleet.guards import GuardFleet
 from holdfast.fleet.slices import Pot
 from holdfast.fleet.terms import Terms
 from holdfast.guards.admission import Admission, Gates
@@ -21,6 +23,8 @@ from holdfast.guards.probes import Probes
 from holdfast.guards.reservations import Reservation
 from holdfast.guards.switch import Switch
 from holdfast.jobs import judge, releases
+from holdfast.kernel.clock import monotonic
+from holdfast.kernel.service import Looping
 from holdfast.testing.simulation.mutants.planting import mutant, replace
 
 of_guards = partial(mutant, kind="guards")
@@ -78,8 +82,8 @@ def _a_slice_is_used_after_it_lapsed(stack: ExitStack) -> None:
     """what the store has granted is good for ever"""
     original = Pot.granted
 
-    def granted(self: Pot, grant: Any, asked: float) -> None:
-        original(self, grant, asked)
+    def granted(self: Pot, grant: Any, asked: float, now: float) -> None:
+        original(self, grant, asked, now)
         for lot in self.lots:
             lot[1] = float("inf")
 
@@ -186,16 +190,23 @@ def _what_has_lapsed_is_given_back(stack: ExitStack) -> None:
     replace(stack, Reservation, "left", lambda self, now: 1.0)
 
 
-@of_guards("the slowest decides for all")
-def _the_slowest_decides_for_all(stack: ExitStack) -> None:
-    """each node finds out by itself that the other side is well again"""
-    replace(stack, Pot, "_rate", lambda self: self.terms.rate(self.limiter.rate(key=self.key)))
-
-
 @of_guards("one node opens it for all")
 def _one_node_opens_it_for_all(stack: ExitStack) -> None:
     """there is no quorum"""
     replace(stack, breakers, "is_agreed", lambda own, others: True)
+
+
+@of_guards("who begins asks nobody")
+def _who_begins_asks_nobody(stack: ExitStack) -> None:
+    """calls begin before the fleet has been asked whether it is open"""
+
+    async def start(self: GuardFleet) -> None:
+        self._loop, self._news = asyncio.get_running_loop(), asyncio.Event()
+        self._slices.come_back()
+        self._next_report = monotonic() + 3.0
+        await Looping.start(self)
+
+    replace(stack, GuardFleet, "start", start)
 
 
 @of_guards("each process is a fleet of its own")
