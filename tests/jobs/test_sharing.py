@@ -160,8 +160,8 @@ async def test_a_key_that_is_busy_for_long_holds_up_nothing_else(postgres_url):
         async def plain() -> str:
             return "done"
 
+        handles = [await slow.enqueue(), await quick.enqueue()]  # both, before one holds the key
         async with hf.worker({"default": 5}):
-            handles = [await slow.enqueue(), await quick.enqueue()]
             await ends.wait()
             for _ in range(5):
                 assert await (await plain.enqueue()).result(2) == "done"
