@@ -152,7 +152,9 @@ async def test_a_big_tenant_does_not_hold_up_a_small_one(hf):
         mark = len(order)
         await work.options(tenant="small").enqueue("small")
         await until(lambda: "small" in order)
-        assert order.index("small") - mark < 1500  # what was claimed, and what was ready before it: 510 each; and what ran meanwhile
+        assert (
+            order.index("small") - mark < 1500
+        )  # what was claimed, and what was ready before it: 510 each; and what ran meanwhile
 
 
 async def test_a_worker_leaves_after_its_share(hf):

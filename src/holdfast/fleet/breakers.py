@@ -10,6 +10,7 @@ from collections import deque
 
 from holdfast.fleet.quorum import is_agreed
 from holdfast.guards.breaker import Breaker
+from holdfast.guards.guard import Guard
 from holdfast.guards.ports import State
 from holdfast.kernel.clock import monotonic
 from holdfast.store.breakers import BreakerReport, BreakerState, FleetBreaker, Probe
@@ -23,8 +24,9 @@ _AHEAD = 2.0  # seconds that who must not ask stays open for: longer than from o
 class Member:
     """A breaker, for the fleet. Only the fleet's own loop calls it."""
 
-    def __init__(self, name: str, breaker: Breaker | None, node: str) -> None:
-        self.name, self._breaker, self._node = name, breaker, node
+    def __init__(self, guard: Guard[object], node: str) -> None:
+        self.name, self._node = guard.name, node
+        self._breaker, self._limiter = guard.breaker, guard.limiter
         self._calls: deque[tuple[float, int]] = deque()  # when, and how many calls there had been by then
         self._hints = 0  # each is newer than the one before
         self._heard: FleetBreaker | None = None
@@ -34,6 +36,7 @@ class Member:
         self._holds = False  # a person holds it, for the fleet
         self._reset: int | None = None  # the last that was heard of
         self._decides_elsewhere = False
+        self._is_reset = False  # by a person, and where the fleet meets nobody knows it yet
 
     def report(self) -> BreakerReport:
         """Open only by what it has seen itself: what it was told would come back as news."""
@@ -86,7 +89,8 @@ class Member:
             self._hear_people(fleet)
         if (breaker := self._breaker) is None:
             return
-        if fleet.generation == self._opened:
+        breaker.is_agreed = fleet.open_for > 0 or not fleet.others
+        if fleet.generation == self._opened or self._is_reset:
             return
         if fleet.open_for > 0:
             self._opened = fleet.generation
@@ -96,11 +100,14 @@ class Member:
 
     def _hear_people(self, fleet: FleetBreaker) -> None:
         breaker, before, self._reset = self._breaker, self._reset, fleet.reset
+        is_reset = before is not None and fleet.reset > before
+        if is_reset and self._limiter is not None:
+            self._limiter.reset()
         if breaker is None:
             return
-        if before is not None and fleet.reset > before:
+        if is_reset:
             breaker.reset()
-            self._opened = -1
+            self._opened, self._is_reset = -1, self._decides_elsewhere
         if fleet.held is None:
             if self._holds:
                 self._holds = False
@@ -117,8 +124,11 @@ class Member:
     async def decide(self, hints: SharedGuards, own: BreakerReport) -> None:
         """Open or close it for all, or ask for the right to find out."""
         breaker, fleet = self._breaker, self._heard
-        if breaker is None or fleet is None or breaker.is_held:
-            return
+        if self._is_reset and fleet is not None:
+            self._is_reset = False
+            await hints.close_fleet(self.name, generation=fleet.generation)
+        if breaker is None or fleet is None or breaker.is_held or breaker.generation != own.generation:
+            return  # or it has changed since the report: by what was heard just now, perhaps
         if own.state is BreakerState.OPEN:
             await self._give_up_probe(hints)
             if fleet.open_for <= 0 and own.open_for > _SHORTEST and is_agreed(own, fleet.others):

@@ -58,7 +58,7 @@ class GuardFleet(Looping):
         if guard.breaker is not None:
             guard.breaker.share(self)
         self.guards[guard.name] = guard
-        self._members[guard.name] = Member(guard.name, guard.breaker, self.node)
+        self._members[guard.name] = Member(guard, self.node)
         self._next_report = 0.0
         self._wake()
 
@@ -127,6 +127,7 @@ class GuardFleet(Looping):
         self._trouble = f"guards: on their own, because {error!r}"
         self._next_report = 0.0  # only an answer ends this, so there must be a question
         self._slices.go_alone()
+        self._slices.tidy()
 
     def _found(self) -> None:
         if self._trouble is not None:
@@ -162,7 +163,9 @@ class GuardFleet(Looping):
     async def _hear_people(self, people: SharedGuards, reports: list[BreakerReport]) -> None:
         if monotonic() >= self._next_people:
             self._next_people = monotonic() + jittered(_SELDOM)
-            for fleet in await people.report(self.node, reports, ttl=TTL):
+            heard = await people.report(self.node, reports, ttl=TTL)
+            self._slices.nodes = 1 + max((len(each.others) for each in heard), default=0)
+            for fleet in heard:
                 self._members[fleet.guard].hear_people(fleet)
 
     def _pause(self) -> float:

@@ -1,4 +1,4 @@
-"""When the breakers of some nodes open it for all: most of those that call, or those that make most of the calls."""
+"""When the breakers of some nodes open it for all: most of those that call, or those that make two thirds of the calls."""
 
 from __future__ import annotations
 
@@ -14,4 +14,4 @@ def is_agreed(own: BreakerReport, others: Sequence[NodeBreaker]) -> bool:
     opened = [each for each in nodes if each.state is BreakerState.OPEN]
     if 2 * len(opened) > len(nodes):
         return True
-    return 2 * sum(each.calls for each in opened) > sum(each.calls for each in nodes)
+    return 3 * sum(each.calls for each in opened) > 2 * sum(each.calls for each in nodes)

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Iterable, Sequence
+from itertools import islice
 
 import msgspec
 
@@ -19,10 +20,11 @@ from holdfast.kernel.clock import monotonic
 from holdfast.kernel.errors import UsageError
 from holdfast.kernel.loops import new_lock
 from holdfast.kernel.telemetry import note
-from holdfast.store.quota import Grant, Pace, Want
+from holdfast.store.quota import Grant, Pace, Want, check_key
 
 _SOON = 0.005  # seconds after which the store will have answered
 _LATE = 1.0  # seconds on its own after an answer that came too late
+_AT_ONCE = 1000  # keys of one question
 _FORGOTTEN = 60.0  # seconds without a question after which a key is
 
 
@@ -184,6 +186,7 @@ class Slices:
         """The lock is held."""
         pot = self._pots.get((name, key))
         if pot is None:
+            check_key(key)
             pot = self._pots[name, key] = Pot(self._limiters[name][0], key, self._limiters[name][1], now)
         return pot
 
@@ -193,8 +196,8 @@ class Slices:
         """What the store shall be asked for now, each key once."""
         now = monotonic()
         with self._lock:
-            found = [pot.want(now, self.nodes) for pot in self._pots.values()]
-        return [want for want in found if want is not None]
+            found = (pot.want(now, self.nodes) for pot in self._pots.values())
+            return list(islice((want for want in found if want is not None), _AT_ONCE))
 
     def granted(self, grants: Iterable[Grant], asked: float) -> list[tuple[Pot, Grant | None]]:
         """Keep them; returns each with the grant before it."""

@@ -48,11 +48,10 @@ class Gates:
         assert limiter is not None
         longest = limiter.longest_wait if until is None else min(limiter.longest_wait, until - now)
         found = limiter.reserved(entry.key, cost, now, longest)
-        if isinstance(found, Reservation) and found.at <= now:
-            entry.reservation = found
-            return
-        entry.has_waited = True
-        entry.reservation = await limiter.taken(way, entry.key, cost, longest, first=found)
+        if not isinstance(found, Reservation) or found.at > now:
+            entry.has_waited = True
+            found = await limiter.taken(way, entry.key, cost, longest, first=found)
+        entry.reservation, entry.key = found, found.key  # one that came with a job may have brought its key
 
     async def _stand_in_line(self, way: Way, entry: Admission, cost: float, until: float | None) -> None:
         """Quota is taken for now, so whoever has to stand in a line gives it back, and takes it when it is his turn."""

@@ -86,6 +86,7 @@ class Breaker:
         "_switch",
         "calls",
         "classify",
+        "is_agreed",
         "lease",
         "refusals",
     )
@@ -131,6 +132,7 @@ class Breaker:
         self._peers: BreakerPeers = peers or Alone()
         self._name = name if name is None else check_name("breaker", name)
         self._lock = new_lock()
+        self.is_agreed = True  # with a fleet: whether others think so too, when it is open
         self.calls = self.refusals = 0  # that have ended, and that it has not admitted, so far
 
     # --- calls ---

@@ -248,6 +248,12 @@ class Limiter:
             if (meter := self._registry.get(key, now) if key else self._single) is not None:
                 meter.pause_until(now + pause, now)
 
+    def reset(self) -> None:
+        """Begin anew: the first rate, no pause, for every key. What was taken is forgotten with it."""
+        with self._lock:
+            self._registry.clear()
+            self._single = Meter(self._pace)
+
     def record(self, *, key: str = "") -> LimiterRecord:
         """What to keep of a key."""
         with self._lock:

@@ -24,6 +24,9 @@ class Registry:
     def __len__(self) -> int:
         return len(self._meters)
 
+    def clear(self) -> None:
+        self._meters.clear()
+
     def find(self, key: str) -> Meter | None:
         return self._meters.get(key)
 

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from holdfast.guards.faults import Fault, fault_of
+from holdfast.guards.faults import Fault, fault_of, retry_after_of
 from holdfast.guards.headers import clamped
-from holdfast.guards.ports import State
+from holdfast.jobs.gating import is_closed, key_of
 from holdfast.jobs.run import Run
 from holdfast.kernel.errors import DeadlinePassed, Refused
 from holdfast.kernel.randomness import jittered
@@ -19,11 +19,22 @@ def deferral(run: Run, error: BaseException) -> float | None:
         error = error.exceptions[0]
     if not isinstance(error, Exception) or isinstance(error, DeadlinePassed):
         return None
-    if run.is_guarded:
-        return jittered(_MOMENT, 0.5) if isinstance(error, Refused) or _is_guards(run, error) else None
-    if isinstance(error, Refused):
-        return jittered(max(_MOMENT, clamped(error.retry_after, _LONGEST) or 1.0))
-    return None
+    if not isinstance(error, Refused) and not (run.is_guarded and _is_guards(run, error)):
+        return None
+    if run.is_guarded and _gate_is_shut(run):
+        return jittered(_MOMENT, 0.5)
+    return jittered(max(_MOMENT, clamped(retry_after_of(error), _LONGEST) or 1.0))
+
+
+def _gate_is_shut(run: Run) -> bool:
+    """Whether its own guard would refuse it now, and so knows when it may go on."""
+    assert run.task is not None
+    guard = run.task.declaration.guard
+    assert guard is not None
+    key = key_of(guard, run.claim.guard)
+    return not is_closed(guard) or (
+        guard.limiter is not None and guard.limiter.allowance(key=key).retry_after > 0
+    )
 
 
 def _is_guards(run: Run, error: Exception) -> bool:
@@ -34,5 +45,4 @@ def _is_guards(run: Run, error: Exception) -> bool:
     fault = fault_of(error, guard.classify)
     if fault is Fault.THROTTLED:
         return True
-    is_open = guard.breaker is not None and guard.breaker.state is not State.CLOSED
-    return run.is_probe and is_open and fault is not Fault.PERMANENT
+    return run.is_probe and not is_closed(guard) and fault is not Fault.PERMANENT

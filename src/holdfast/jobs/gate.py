@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import math
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from holdfast.guards.guard import Guard
-from holdfast.guards.ports import State
 from holdfast.guards.reservations import Reservation
-from holdfast.jobs.gating import key_of
+from holdfast.jobs.gating import is_closed, key_of
 from holdfast.jobs.run import Run
 from holdfast.kernel.clock import monotonic, sleep
 from holdfast.kernel.telemetry import note
 
-_MOMENT = 0.02  # seconds in which a fleet's quota arrives that nobody has asked for lately
+_SOON = 0.1  # seconds that are worth waiting for at the gate, instead of holding the job
+_PATIENCE = 1.0  # seconds for all of it
 _COST = 1.0
 
 
@@ -21,53 +22,49 @@ class Gate:
     """Of one worker. It takes quota for each run, which the first call inside spends; it never makes the call itself."""
 
     def __init__(self) -> None:
-        self._probing: dict[
-            str, Run
-        ] = {}  # by guard: the one run that finds out, while its breaker is half open
+        self._probing: dict[str, Run] = {}  # by guard: the one that finds out, while its breaker is half open
 
-    async def ask(self, runs: Sequence[Run]) -> tuple[list[Run], list[Run]]:
-        """Those that may begin, and those that are refused."""
-        passed, left = self._sorted(runs)
-        if left:
-            await sleep(_MOMENT)
-            more, left = self._sorted(left)
-            passed += more
-        return passed, left
+    async def ask(self, runs: Sequence[Run], begin: Callable[[Run], None]) -> list[Run]:
+        """Begin those that may; returns those that are refused. Quota that comes soon is waited for, such as a fleet's first."""
+        end = monotonic() + _PATIENCE
+        while True:
+            waits = [(self._wait(run, begin), run) for run in runs]
+            runs = [run for wait, run in waits if wait > 0]
+            soon = [wait for wait, _ in waits if 0 < wait <= _SOON]
+            if not soon or monotonic() > end:
+                return list(runs)
+            await sleep(min(soon))
 
-    def _sorted(self, runs: Sequence[Run]) -> tuple[list[Run], list[Run]]:
-        passed: list[Run] = []
-        refused: list[Run] = []
-        for run in runs:
-            (passed if self._admits(run) else refused).append(run)
-        return passed, refused
-
-    def _admits(self, run: Run) -> bool:
-        """A guard that fails instead of answering has not admitted it."""
+    def _wait(self, run: Run, begin: Callable[[Run], None]) -> float:
+        """Seconds until it is worth asking again; 0: it has begun. A guard that fails instead of answering has not admitted it."""
         try:
-            return self._is_admitted(run)
+            wait = self._asked(run)
         except Exception as error:  # noqa: BLE001  else the job would be held by this worker for ever
             note("gate.failed", job=run.claim.job_id, task=run.claim.task, error=repr(error))
-            return False
+            return math.inf
+        if wait == 0.0:
+            begin(run)
+        return wait
 
-    def _is_admitted(self, run: Run) -> bool:
+    def _asked(self, run: Run) -> float:
         guard = None if run.task is None else run.task.declaration.guard
         if guard is None:
-            return True
+            return 0.0
         if not self._breaker_admits(guard):
-            return False
+            return math.inf
         if guard.limiter is not None:
             found = guard.limiter.reserved(key_of(guard, run.claim.guard), _COST, monotonic(), 0.0)
             if not isinstance(found, Reservation):
-                return False
+                return found
             run.reservation = found
-        if guard.breaker is not None and guard.breaker.state is not State.CLOSED:
+        if not is_closed(guard):
             self._probing[guard.name] = run
             run.is_probe = True
-        return True
+        return 0.0
 
     def _breaker_admits(self, guard: Guard[Any]) -> bool:
         breaker, other = guard.breaker, self._probing.get(guard.name)
-        if breaker is None or breaker.state is State.CLOSED:
+        if breaker is None or is_closed(guard):
             return True
         if breaker.retry_in() == 0.0 and (other is None or other.over):
             return True

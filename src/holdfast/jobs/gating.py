@@ -48,6 +48,11 @@ def is_closed(guard: Guard[Any]) -> bool:
     return guard.breaker is None or guard.breaker.state is State.CLOSED
 
 
+def is_sick(guard: Guard[Any]) -> bool:
+    """Whether its breaker is open here and for nobody else: others may do what this process cannot."""
+    return guard.breaker is not None and not is_closed(guard) and not guard.breaker.is_agreed
+
+
 def key_of(guard: Guard[Any], text: str | None) -> str:
     """The limiter's key, of a rendered one."""
     prefix = f"{guard.name}/"

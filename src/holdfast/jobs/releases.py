@@ -8,7 +8,7 @@ from typing import Any
 from holdfast.guards.guard import Guard
 from holdfast.guards.limiter import Limiter
 from holdfast.guards.ports import State
-from holdfast.jobs.gating import key_of
+from holdfast.jobs.gating import is_sick, key_of
 from holdfast.kernel.clock import monotonic, sleep
 from holdfast.kernel.randomness import jittered
 from holdfast.kernel.service import Looping
@@ -101,7 +101,7 @@ class Releases(Looping):
         self._pours = kept | {text: kept.get(text) or Pour(now) for text, _ in known}
         let_go = await self._let_strange_go([text for text in keys if self._guard_of(text) is None])
         for text, guard in known:
-            if await self._is_ours(guard.name):
+            if not is_sick(guard) and await self._is_ours(guard.name):
                 let_go += await self._let_go(text, guard)
         if let_go:
             self._store.wakeups.hint(("*",))  # they may be of any queue

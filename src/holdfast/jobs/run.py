@@ -7,7 +7,7 @@ from enum import Enum
 from typing import Any
 
 from holdfast.guards.reservations import Reservation
-from holdfast.jobs.gating import is_under
+from holdfast.jobs.gating import is_sick, is_under
 from holdfast.jobs.job import Job
 from holdfast.jobs.task import Task
 from holdfast.kernel.clock import monotonic
@@ -63,9 +63,9 @@ class Run:
 
     @property
     def is_under_guard(self) -> bool:
-        """Whether it was enqueued for the guard that its task has."""
+        """Whether it was enqueued for the guard that its task has, and not only this process finds that closed."""
         guard = None if self.task is None else self.task.declaration.guard
-        return guard is not None and is_under(guard, self.claim.guard)
+        return guard is not None and is_under(guard, self.claim.guard) and not is_sick(guard)
 
     @property
     def needs_lease(self) -> bool:

@@ -122,11 +122,12 @@ class WorkerService:
         known = Periodic("known-tasks", self._let_known_go, every=_KNOWN_EVERY)
         strays = Strays(self._store, worker)
         looks = Periodic("strays", strays.look, every=self._lease / 6)
-        parts = [upkeep, scheduler, known, looks]
-        if guards := self._registry.guards:
-            ttl, tasks = min(RELEASES_TTL, self._lease), self._registry.names
-            parts.append(Releases(self._store, guards, tasks, owner=self.name, ttl=ttl))
-        services = Services(parts)
+        # Also without guards: jobs of a guard that the last version had are let go.
+        releases = Releases(
+            self._store, self._registry.guards, self._registry.names,
+            owner=self.name, ttl=min(RELEASES_TTL, self._lease),
+        )  # fmt: skip
+        services = Services([upkeep, scheduler, known, looks, releases])
         await services.start()
         stack.push_async_callback(services.stop)
         self._troubles = [worker.trouble, renewer.trouble, services.trouble]

@@ -276,27 +276,29 @@ class Worker:
 
     async def _pass_gate(self, runs: Sequence[Run]) -> None:
         """Those that their guards refuse are held, uncharged, until somebody lets them go at the guard's pace."""
-        passed, refused = await self._gate.ask(runs)
-        if refused:
+        if refused := await self._gate.ask(runs, self._admitted):
             await self._turn_away(refused)
-        if self._draining:
-            await self._returns.put_back([run.claim for run in passed])
-            for run in passed:
-                self._forget(run)
-        else:
-            for run in passed:
-                self._slots.add(run)
-            self._slots.begin()
         self._bell.set()
 
+    def _admitted(self, run: Run) -> None:
+        if self._draining:
+            self._returns.begin([run.claim])
+            self._forget(run)
+        else:
+            self._slots.add(run)
+            self._slots.begin()
+
     async def _turn_away(self, refused: Sequence[Run]) -> None:
-        """Who was enqueued when its task had another guard, or none, is put off: nobody would let go of it by that key."""
+        """Held, until somebody lets go of them at the guard's pace; or put off, so that another worker may have them.
+
+        So is who was enqueued when its task had another guard, or none: nobody would let go of it by that key.
+        """
         note("job.gated", guards=sorted({str(run.claim.guard) for run in refused}), jobs=len(refused))
         self._allowance.gave_back(len(refused))
-        known = [run for run in refused if run.is_under_guard]
-        await self._put_aside([run.claim for run in known], Held.GUARD)
+        held = {run.key: run for run in refused if run.is_under_guard}
+        await self._put_aside([run.claim for run in held.values()], Held.GUARD)
         for run in refused:
-            if run.is_under_guard:
+            if run.key in held:
                 self._forget(run)
             else:
                 self._endings.add(run, Snooze(after=jittered(_STRANGE), reason="its guard refused it"))
@@ -356,6 +358,9 @@ class Worker:
             self._leave()
 
     def _drop(self, run: Run) -> None:
+        run.over = True  # whoever waits for its end, such as a gate for its probe, need not
+        if run.reservation is not None:
+            run.reservation.give_back()
         if self.runs.pop(run.key, None) is not None:
             self._held[run.claim.queue] -= 1
             if run.claim.alone:

@@ -152,6 +152,13 @@ _TOLD = {
     "upkeep.failed": "upkeep failed ({duty}): {error}",
     "scheduler.failed": "the scheduler failed (schedule: {schedule}): {error}",
     "schedule.passed_over": "schedule {schedule} was passed over at {nominal}: {why}",
+    "guards.alone": "guards go on by themselves, each of {processes} processes with its share: {error}",
+    "guards.together": "guards share their state again",
+    "breaker.opened": "breaker {breaker} is open",
+    "breaker.closed": "breaker {breaker} is closed",
+    "limiter.slowed": "limiter {limiter} is slowed to {rate} calls a second, after a pause of {paused_for} s; key: {key}",
+    "releases.failed": "held jobs were not let go: {error}",
+    "gate.failed": "a guard could not be asked for job {job} of {task}: {error}",
     "wakeups.polling": "wake-ups do not arrive here; jobs are found by polling",
 }
 

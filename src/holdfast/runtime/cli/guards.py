@@ -126,7 +126,10 @@ async def hold_closed(hf: Holdfast, options: Namespace) -> int:
 
 
 async def _hold(hf: Holdfast, options: Namespace, state: BreakerState, means: str) -> int:
+    known = {guard.name for guard in await hf.store.guards.find(limit=1000)}
     await hf.store.guards.hold(options.name, state, actor=actor(options))
+    if not options.json and options.name not in known:
+        complain(f"No process has been heard of with a guard {options.name!r}; it holds for any that comes.")
     if options.json:
         document({"guard": options.name, "held": state.value})
     else:
