@@ -554,3 +554,15 @@ def test_it_shows_itself(clock):
     assert repr(breaker) == "<Breaker 'shop' closed>"
     breaker.hold_open()
     assert repr(breaker) == "<Breaker 'shop' open (held)>"
+
+
+def test_what_others_made_longer_is_no_evidence_of_its_own(clock):
+    breaker = Breaker(failures=1, cooldown=4, permits=1)
+    fails(breaker)
+    assert breaker.told_open(10, 1)
+    assert (breaker.record().told, breaker.is_told) == (False, False)
+    clock.advance(4)
+    assert breaker.state is State.OPEN
+    assert (breaker.record().told, breaker.is_told) == (True, True)
+    clock.advance(6)
+    assert breaker.state is State.HALF_OPEN

@@ -197,7 +197,7 @@ class Breaker:
                 f"The breaker {self.name!r} is held open by a person, until one lets go of it."
             )
         left = max(0.0, switch.until - now)
-        why = "others found that too many calls fail" if switch.told else "too many calls failed"
+        why = "others found that too many calls fail" if switch.is_told(now) else "too many calls failed"
         return BreakerOpen(
             f"The breaker {self.name!r} is open: {why}. Try again in {left:.6g} s.", retry_after=left
         )
@@ -242,7 +242,7 @@ class Breaker:
     @property
     def is_told(self) -> bool:
         """Whether it is open because others said so."""
-        return self._switch.told
+        return self._switch.is_told(monotonic())
 
     @property
     def is_held(self) -> bool:

@@ -28,13 +28,13 @@ class Switch:
     __slots__ = (
         "_cooldown",
         "_heard",
+        "_own_until",
         "_probes",
         "_trip",
         "changes",
         "generation",
         "held",
         "state",
-        "told",
         "until",
     )
 
@@ -44,8 +44,8 @@ class Switch:
         self.state = State.CLOSED
         self.generation = 1
         self.held = False  # by a person
-        self.told = False  # it is open because others said so
         self.until = 0.0  # when the cool-down is over
+        self._own_until = 0.0  # the same by what it has seen itself; then it is open because others said so
         self.changes: deque[BreakerRecord] = deque()  # those that nobody was told of yet
 
     # --- calls ---
@@ -127,6 +127,10 @@ class Switch:
             self._become(State.OPEN, now, until, told=True)
         return True
 
+    def is_told(self, now: float) -> bool:
+        """Whether it is open only because others said so. Who would say the same again then, they would hear as news."""
+        return self.state is State.OPEN and not self.held and now >= self._own_until
+
     def restore(self, record: BreakerRecord, left: float, now: float) -> None:
         """`left`: the seconds that it stays open."""
         self.generation = max(self.generation, record.generation)
@@ -144,7 +148,7 @@ class Switch:
             generation=self.generation,
             open_for=max(0.0, self.until - now) if lasts else 0.0,
             held=self.held,
-            told=self.told,
+            told=self.is_told(now),
             calls=calls,
             failures=failures,
             slow=slow,
@@ -152,10 +156,11 @@ class Switch:
 
     def _become(self, state: State, now: float, until: float | None = None, *, told: bool = False) -> None:
         totals = self._trip.totals(now)  # those that led to it
-        self.state, self.told, self.generation = state, told, self.generation + 1
+        self.state, self.generation = state, self.generation + 1
         self._probes.clear()
         if state is State.CLOSED:
             self._trip.clear()
         elif state is State.OPEN:
             self.until = now + jittered(self._cooldown) if until is None else until
+            self._own_until = now if told else self.until
         self.changes.append(self.record(now, totals))
