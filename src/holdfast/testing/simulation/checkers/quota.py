@@ -95,7 +95,7 @@ def shares(run: Run) -> Iterator[str]:
             if each.nodes < 2 or each.slice is None:
                 continue
             moment, size = each.slice.moment, max(1.0, terms.size / each.nodes)
-            began = max(at for at in alone[each.process] if at <= moment)
+            began = max(event.moment for event in alone[each.process] if event.step < each.slice.step)
             bucket = buckets.setdefault((each.process, began), Bucket(size, began))
             bucket.level = min(bucket.level, size)
             if bucket.add(moment, each.slice.data[3] / each.nodes) > size + _HAIR:
@@ -105,12 +105,14 @@ def shares(run: Run) -> Iterator[str]:
                 )
 
 
-def _alone(run: Run, key: Key) -> dict[str, list[float]]:
-    """When each process began to go by itself: the store did not answer, or too late for this key."""
-    found: dict[str, list[float]] = defaultdict(list)
+def _alone(run: Run, key: Key) -> dict[str, list[Event]]:
+    """When each process began to go by itself: the store did not answer, or too late for this key, or it was to leave."""
+    found: dict[str, list[Event]] = defaultdict(list)
     for event in run.history.events:
         if event.verb == "guards.alone" or (event.verb == "guards.late" and event.data == key):
-            found[event.process].append(event.moment)
+            found[event.process].append(event)
+        elif event.verb == "draining":
+            found[event.data].append(event)
     return found
 
 
