@@ -251,6 +251,44 @@ async def test_without_the_store_each_has_its_share(place, monkeypatch, notes):
         assert hf.fleet.trouble() is None
 
 
+@pytest.mark.parametrize("place", ["sqlite"], indirect=True)
+async def test_many_keys_and_bad_ones_part_nobody_from_the_fleet(place):
+    async with fleet(place, 1, limiter=lambda: Limiter(rate=1000, burst=1000, keys=5000)) as nodes:
+        [(hf, guard)] = nodes.all
+        for key in ("a\0b", "x" * 5000):
+            with pytest.raises(UsageError):
+                guard.limiter.try_take(key=key)
+        await asyncio.gather(*(guard.limiter.take(key=f"user:{number}") for number in range(1500)))
+        await asyncio.sleep(0.1)
+        assert hf.fleet.trouble() is None
+
+
+@pytest.mark.parametrize("place", ["sqlite", "postgres"], indirect=True)
+async def test_a_reset_lifts_what_was_slowed_and_opened(place):
+    options = {
+        "limiter": lambda: Limiter(rate=50, burst=50, floor=1, wait=0.1),
+        "breaker": lambda: Breaker(failures=2, cooldown=60),
+    }
+    async with fleet(place, 2, **options) as nodes:
+        one, two = nodes.guards
+        one.limiter.throttled(60.0)
+        await trip(two)
+        await until(lambda: nodes.look() and two.breaker.state is State.OPEN)
+        await asyncio.sleep(0.3)
+        assert await nodes.all[0][0].store.guards.reset("api", actor="ada")
+
+        async def is_well():
+            nodes.look()
+            try:
+                return await one.call(fine) == await two.call(fine) == "fine"
+            except (RateLimited, BreakerOpen):
+                return False
+
+        await until(is_well)
+        await asyncio.sleep(0.5)
+        assert await is_well()
+
+
 async def test_two_guards_of_one_name_are_refused(tmp_path):
     hf = Holdfast(f"sqlite:///{tmp_path / 'x.db'}")
     hf.guard("api")

@@ -175,6 +175,59 @@ async def test_jobs_that_a_guard_of_another_name_holds_are_found(hf, provider):
         await until(lambda: _is_over(hf, claims[0].job_id), seconds=20)
 
 
+async def test_jobs_of_a_guard_that_the_program_no_longer_has_are_let_go(hf):
+    @hf.task(name="ask")
+    async def ask() -> None: ...
+
+    await hf.store.jobs.enqueue([NewJob(id=new_id(), task="ask", args="{}", guard="api")])
+    claims = await hf.store.claims.claim({"default": 1}, lease=30, worker="w")
+    await hf.store.holds.hold(claims, Held.GUARD)
+    async with hf.worker():
+        await until(lambda: _is_over(hf, claims[0].job_id), seconds=20)
+
+
+async def test_a_probe_that_is_given_back_unrun_is_not_waited_for(hf, provider):
+    guard, ask, _ = guarded(hf, provider, breaker=Breaker(failures=1, cooldown=0.01, permits=1))
+
+    @hf.task(name="long")
+    async def long() -> None:
+        await asyncio.sleep(1.5)
+
+    provider.failure = ConnectionRefusedError(111, "no")
+    with pytest.raises(ConnectionRefusedError):
+        await guard.call(provider.ask)
+    provider.failure = None
+    async with hf.worker({"default": 1}):
+        handles = [
+            await long.enqueue(),
+            *await ask.enqueue_many([{}] * 3),
+        ]  # it waits behind the long one, and is given back
+        await all_done(handles)
+
+
+@pytest.mark.parametrize("url", ["sqlite"], indirect=True)
+async def test_who_has_no_limiter_obeys_too(hf, provider):
+    _, ask, _ = guarded(hf, provider, breaker=Breaker(failures=5))
+    provider.failure = TooMany(30)
+    async with hf.worker():
+        await ask.enqueue_many([{}] * 3)
+        await until(lambda: len(provider.times) == 3)
+        await asyncio.sleep(1)
+    assert len(provider.times) == 3
+
+
+@pytest.mark.parametrize("url", ["sqlite"], indirect=True)
+async def test_a_call_without_a_key_slows_down_the_key_of_its_job(hf, provider):
+    guard, ask, _ = guarded(hf, provider, limiter=Limiter(rate=50, floor=0.1, per="user:{user}"))
+    provider.failure = TooMany(30)
+    async with hf.worker():
+        await ask.enqueue(7)
+        await until(lambda: guard.limiter.rate(key="user:7") < 50)
+        await asyncio.sleep(0.5)
+    assert len(provider.times) == 1
+    assert guard.limiter.rate() == 50
+
+
 async def test_what_no_gate_saw_is_not_charged_either(hf, provider):
     guard = hf.guard("api", breaker=Breaker(failures=1, cooldown=0.3, permits=1))
 
@@ -253,6 +306,11 @@ def test_what_is_no_guard_is_refused(tmp_path):
 
         @hf.task(guard=hf.guard("api", limiter=Limiter(rate=1, per="{user}")))
         async def two(name: str) -> None: ...
+
+    with pytest.raises(UsageError, match="process=True and guard= do not go together yet"):
+
+        @hf.task(guard=hf.guard("other"), process=True)
+        async def three() -> None: ...
 
 
 async def test_a_guard_that_is_not_shared_gates_too(hf, provider):

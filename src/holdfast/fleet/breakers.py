@@ -7,6 +7,7 @@ time finds out for all whether it is well again; the others stay open until they
 from __future__ import annotations
 
 from collections import deque
+from collections.abc import Callable
 
 from holdfast.fleet.quorum import is_agreed
 from holdfast.guards.breaker import Breaker
@@ -24,8 +25,8 @@ _AHEAD = 2.0  # seconds that who must not ask stays open for: longer than from o
 class Member:
     """A breaker, for the fleet. Only the fleet's own loop calls it."""
 
-    def __init__(self, guard: Guard[object], node: str) -> None:
-        self.name, self._node = guard.name, node
+    def __init__(self, guard: Guard[object], node: str, on_reset: Callable[[str], None]) -> None:
+        self.name, self._node, self._on_reset = guard.name, node, on_reset
         self._breaker, self._limiter = guard.breaker, guard.limiter
         self._calls: deque[tuple[float, int]] = deque()  # when, and how many calls there had been by then
         self._hints = 0  # each is newer than the one before
@@ -103,6 +104,7 @@ class Member:
         is_reset = before is not None and fleet.reset > before
         if is_reset and self._limiter is not None:
             self._limiter.reset()
+            self._on_reset(self._limiter.name)
         if breaker is None:
             return
         if is_reset:

@@ -58,7 +58,7 @@ class GuardFleet(Looping):
         if guard.breaker is not None:
             guard.breaker.share(self)
         self.guards[guard.name] = guard
-        self._members[guard.name] = Member(guard, self.node)
+        self._members[guard.name] = Member(guard, self.node, self._slices.forget)
         self._next_report = 0.0
         self._wake()
 

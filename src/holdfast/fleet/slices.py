@@ -233,6 +233,12 @@ class Slices:
                 self._back = monotonic()
             self.is_alone = False
 
+    def forget(self, name: str) -> None:
+        """A person has reset it: the store is asked anew."""
+        with self._lock:
+            for place in [at for at in self._pots if at[0] == name]:
+                del self._pots[place]
+
     def tidy(self) -> None:
         """Forget keys that nobody has asked for lately; the store knows what matters."""
         now = monotonic()
