@@ -17,6 +17,7 @@ from tools.valkey import ValkeyServer
 
 NODE = """
 import asyncio, json, sys
+from contextlib import suppress
 from holdfast.fleet.redis import RedisGuards
 from holdfast.kernel.errors import StoreUnavailable
 from holdfast.store.quota import DAY, Return, Want
@@ -37,7 +38,8 @@ async def ask(guards, number):
 
 async def main(url, number):
     guards = RedisGuards(url)
-    await guards.open()
+    with suppress(StoreUnavailable):  # it may be away just now
+        await guards.open()
     end = asyncio.get_running_loop().time() + 2.5
     async def go_on():
         while asyncio.get_running_loop().time() < end:

@@ -90,7 +90,11 @@ class Member:
             self._hear_people(fleet)
         if (breaker := self._breaker) is None:
             return
-        breaker.is_agreed = fleet.open_for > 0 or not fleet.others
+        self._hear_opening(breaker, fleet)
+        # From when it is open for all until it is well: then one of them finds out.
+        breaker.is_agreed = self._opened >= 0 or not fleet.others
+
+    def _hear_opening(self, breaker: Breaker, fleet: FleetBreaker) -> None:
         if fleet.generation == self._opened or self._is_reset:
             return
         if fleet.open_for > 0:

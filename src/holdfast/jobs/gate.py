@@ -22,7 +22,8 @@ class Gate:
     """Of one worker. It takes quota for each run, which the first call inside spends; it never makes the call itself."""
 
     def __init__(self) -> None:
-        self._probing: dict[str, Run] = {}  # by guard: the one that finds out, while its breaker is half open
+        # By guard: the one that finds out, while its breaker is half open, and how many calls had ended by then.
+        self._probing: dict[str, tuple[Run, int]] = {}
 
     async def ask(self, runs: Sequence[Run], begin: Callable[[Run], None]) -> list[Run]:
         """Begin those that may; returns those that are refused. Quota that comes soon is waited for, such as a fleet's first."""
@@ -58,15 +59,20 @@ class Gate:
                 return found
             run.reservation = found
         if not is_closed(guard):
-            self._probing[guard.name] = run
+            self._probing[guard.name] = run, 0 if guard.breaker is None else guard.breaker.calls
             run.is_probe = True
         return 0.0
 
     def _breaker_admits(self, guard: Guard[Any]) -> bool:
-        breaker, other = guard.breaker, self._probing.get(guard.name)
+        breaker = guard.breaker
         if breaker is None or is_closed(guard):
             return True
-        if breaker.retry_in() == 0.0 and (other is None or other.over):
+        if breaker.retry_in() == 0.0 and not self._is_probed(guard.name, breaker.calls):
             return True
         breaker.wanted()
         return False
+
+    def _is_probed(self, guard: str, calls: int) -> bool:
+        """Whether a run finds out right now: until its call is recorded, or it is over without one."""
+        run, before = self._probing.get(guard, (None, 0))
+        return run is not None and not run.over and calls == before

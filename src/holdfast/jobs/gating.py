@@ -50,7 +50,8 @@ def is_closed(guard: Guard[Any]) -> bool:
 
 def is_sick(guard: Guard[Any]) -> bool:
     """Whether its breaker is open here and for nobody else: others may do what this process cannot."""
-    return guard.breaker is not None and not is_closed(guard) and not guard.breaker.is_agreed
+    breaker = guard.breaker
+    return breaker is not None and not (is_closed(guard) or breaker.is_agreed or breaker.is_held)
 
 
 def key_of(guard: Guard[Any], text: str | None) -> str:

@@ -409,7 +409,7 @@ async def test_an_open_that_is_cancelled_leaves_no_thread_behind(tmp_path):
     await asyncio.gather(*(store.jobs.enqueue([new()]) for _ in range(50)))
     assert await number_of_jobs(store) == 50
     await store.close()
-    ours = [each for each in threading.enumerate() if each.name.startswith("holdfast-")]
+    ours = [each for each in threading.enumerate() if each.name in ("holdfast-writer", "holdfast-reader")]
     for each in ours:
         each.join(5)  # one that has answered may still be on its last line
     assert not [each for each in ours if each.is_alive()]

@@ -18,7 +18,7 @@ from holdfast.guards.budget import Budget
 from holdfast.guards.bulkhead import Bulkhead
 from holdfast.guards.limiter import Limiter
 from holdfast.guards.meters import Meter
-from holdfast.guards.ports import Slice, State
+from holdfast.guards.ports import Slice
 from holdfast.guards.probes import Probes
 from holdfast.guards.reservations import Reservation
 from holdfast.guards.switch import Switch
@@ -170,18 +170,6 @@ def _a_pause_has_no_end(stack: ExitStack) -> None:
 def _the_release_is_not_metered(stack: ExitStack) -> None:
     """all held jobs of a guard go at once"""
     replace(stack, releases.Pour, "take", lambda self, guard, key, now: 500)
-
-
-@of_guards("half-open jobs go past the limiter")
-def _half_open_jobs_go_past_the_limiter(stack: ExitStack) -> None:
-    """while a breaker is half-open a held job goes at every look, whatever its limiter says"""
-    original = releases.Pour.take
-
-    def take(self: releases.Pour, guard: Any, key: str, now: float) -> int:
-        number = original(self, guard, key, now)
-        return max(number, int(guard.breaker.state is State.HALF_OPEN and guard.breaker.retry_in() == 0.0))
-
-    replace(stack, releases.Pour, "take", take)
 
 
 @of_guards("what has lapsed is given back")

@@ -88,7 +88,7 @@ def _no_window(stack: ExitStack) -> None:
 @mutant("an unhold for one guard frees all")
 def _unhold_frees_all(stack: ExitStack) -> None:
     """unhold does not look whose jobs it was asked to let go of"""
-    rewrite(stack, ("j.guard = ?", "? IS NOT NULL"))
+    rewrite(stack, ("q.gate = ?", "? IS NOT NULL"))
 
 
 @mutant("promotion lets go of the held")
