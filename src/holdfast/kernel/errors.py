@@ -22,6 +22,7 @@ HoldfastError
 │   ├── JobUnknown          nobody knows whether an effect of it was done: a person decides
 │   ├── JobCancelled        it was cancelled, or expired
 │   └── JobMissing          there is no such job, or not any more
+├── TransportUnavailable    the broker does not answer, or not in time: nobody knows whether it has the messages
 └── StoreError              the store could not do it
     ├── StoreUnavailable    not reachable, or not in time; nothing was stored, trying again is safe
     │   └── StoreBusy       SQLite: another process held the write lock too long
@@ -129,6 +130,10 @@ class JobCancelled(NoResult):
 
 class JobMissing(NoResult):
     """There is no such job, or not any more."""
+
+
+class TransportUnavailable(HoldfastError):
+    """The broker does not answer, or not in time: nobody knows whether it has the messages. Publish them again."""
 
 
 class StoreError(HoldfastError):

@@ -320,6 +320,10 @@ async def test_without_tables_every_verb_says_migrate(empty_postgres_url):
         "0004_fairness",
         "0005_steps",
         "0006_guards",
+        "0007_events",
+        "0008_views",
+        "0009_cache",
+        "0010_sagas",
     ]
     await store.close()
 

@@ -158,6 +158,10 @@ async def test_migrate_takes_as_long_as_it_takes(empty_postgres_url):
         "0004_fairness",
         "0005_steps",
         "0006_guards",
+        "0007_events",
+        "0008_views",
+        "0009_cache",
+        "0010_sagas",
     ]
     await slow.close()
 

@@ -1,0 +1,115 @@
+"""What a store can do with events: an outbox that a relay publishes from, and an inbox that handles each event once."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Protocol
+
+from holdfast.store.event_records import (
+    Cursor,
+    Delivery,
+    Emitted,
+    NewEvent,
+    OutboxEvent,
+    OutboxLag,
+    OutboxState,
+    Stray,
+)
+from holdfast.store.records import Lease
+
+
+class Outbox(Protocol):
+    async def emit(
+        self, events: Sequence[NewEvent], *, tx: object | None = None, again: bool = False
+    ) -> list[Emitted]:
+        """Store the events, all or none, in the caller's transaction when one is given.
+
+        The row of a key is locked until that ends: so the order of versions is the order of commits. `again` repeats a call
+        whose outcome was unknown: the same ids are stored once.
+        """
+
+    async def waiting(self, lease: Lease, *, limit: int) -> list[OutboxEvent]:
+        """What is to be published next, in order: of each key only what nothing before it holds up.
+
+        An event whose last try failed rests until its time; so do, by policy, those behind it of the same key. Empty when
+        the lease is lost.
+        """
+
+    async def stamp(self, lease: Lease, ids: Sequence[str]) -> list[int] | None:
+        """They are published: give them positions, in the order given, in one serial commit. None: the lease is lost.
+
+        One that has a position keeps it.
+        """
+
+    async def failed(self, lease: Lease, event_id: str, error: str, *, rest: float | None) -> bool:
+        """A publication failed: try again after `rest` seconds; None: quarantine it. False: the lease is lost."""
+
+    async def log(
+        self, *, after: int = 0, before: int | None = None, since: float | None = None, limit: int = 500
+    ) -> list[OutboxEvent]:
+        """Published events by position, in order. `since`: only what was published from that moment on."""
+
+    async def get(self, event_id: str) -> OutboxEvent | None: ...
+    async def find(
+        self,
+        *,
+        state: OutboxState | None = None,
+        type: str | None = None,  # noqa: A002  the word of the envelope
+        key: str | None = None,
+        correlation_id: str | None = None,
+        limit: int = 100,
+    ) -> list[OutboxEvent]:
+        """Newest first."""
+
+    async def version(self, key: str, *, tx: object | None = None) -> int:
+        """The newest version of a key; 0: it has none."""
+
+    async def requeue(self, ids: Sequence[str], *, actor: str) -> list[bool]:
+        """Publish quarantined events after all; leaves an audit row for each. False: it was not quarantined."""
+
+    async def drop(self, ids: Sequence[str], *, actor: str, reason: str) -> list[bool]:
+        """Give quarantined events up: those behind them of the same key go on; leaves an audit row for each."""
+
+    async def lag(self) -> OutboxLag: ...
+    async def prune(self, *, keep: float, limit: int = 1000) -> int:
+        """Forget events that were published more than `keep` seconds ago, and that no group and no view still has to read."""
+
+
+class Inbox(Protocol):
+    async def subscribe(self, group: str, *, from_start: bool = False) -> Cursor:
+        """Make the group known, once: it hears what is published from now on, or all that is kept."""
+
+    async def cursors(self) -> list[Cursor]: ...
+    async def unsubscribe(self, group: str, *, actor: str) -> bool:
+        """Forget a group that nobody runs any more, so that events need not be kept for it; leaves an audit row."""
+
+    async def deliver(
+        self,
+        group: str,
+        deliveries: Sequence[Delivery],
+        *,
+        upto: int | None = None,
+        lease: Lease | None = None,
+    ) -> list[bool] | None:
+        """Store the jobs of deliveries that the group has not had, and move its cursor to `upto`, in one transaction.
+
+        False: the group has had that event. None: the lease is lost, and nothing was stored. A cursor never goes back.
+        """
+
+    async def handled(self, group: str, event_id: str, *, tx: object) -> bool:
+        """In the handler's transaction: the group has handled it. False: it had before."""
+
+    async def prune(self, *, keep: float, limit: int = 1000) -> int:
+        """Forget deliveries that came more than `keep` seconds ago and are handled, or whose job is gone."""
+
+
+class Strays(Protocol):
+    async def keep(self, transport: str, group: str, raw: bytes, reason: str) -> int:
+        """Keep a message that cannot be understood, as it came; the same one of a group and transport once."""
+
+    async def find(self, *, limit: int = 100) -> list[Stray]:
+        """Newest first."""
+
+    async def get(self, stray_id: int) -> Stray | None: ...
+    async def drop(self, ids: Sequence[int], *, actor: str, reason: str) -> list[bool]:
+        """Give them up; leaves an audit row for each."""

@@ -1,0 +1,1 @@
+-- sagas: to be written

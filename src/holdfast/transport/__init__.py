@@ -1,0 +1,1 @@
+"""The wire boundary: one port, and an adapter for each broker."""

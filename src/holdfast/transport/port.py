@@ -1,0 +1,76 @@
+"""What a transport can do: publish messages, and give each group all of them, again and again until acknowledged."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Protocol
+
+import msgspec
+
+
+class Message(msgspec.Struct, frozen=True, gc=False):
+    """One event on the wire. The body is the whole of it (CloudEvents 1.0 JSON); the rest is for the broker to route by."""
+
+    id: str
+    type: str
+    key: str | None  # messages of one key stay in order
+    body: bytes
+
+
+class Refused(msgspec.Struct, frozen=True):
+    """The broker will not take this message, now or later: such as one that is too large."""
+
+    reason: str
+
+
+class Received(msgspec.Struct, frozen=True):
+    """One delivery of a message, to be acknowledged by its mark."""
+
+    body: bytes
+    mark: str  # the broker's own name of this delivery: stream id, sequence, partition and offset
+    redelivered: bool = False  # somebody had it before, and did not acknowledge it
+
+
+class Consumer(Protocol):
+    """One member of a group. Each message goes to one member; what a member holds too long goes to another."""
+
+    async def fetch(self, limit: int, *, wait: float) -> list[Received]:
+        """At most so many messages, as soon as there is one; empty after `wait` seconds. What dead members held comes too."""
+
+    async def ack(self, marks: Sequence[str]) -> None:
+        """They are stored: never give them to this group again. Where there are offsets, only without a gap."""
+
+    async def give_back(self, marks: Sequence[str]) -> None:
+        """They were not stored: another member may have them now."""
+
+    async def close(self) -> None: ...
+
+
+class Transport(Protocol):
+    name: str  # redis, nats
+    loss: str  # in words: what may be lost when the broker dies, with the settings that it has
+
+    async def open(self) -> None:
+        """Raises TransportUnavailable when the broker does not answer."""
+
+    async def close(self) -> None: ...
+    async def publish(self, messages: Sequence[Message]) -> list[Refused | None]:
+        """In this order. None: the broker has it, as safely as `loss` says. Raises TransportUnavailable when that is not known.
+
+        After it has raised, the same messages may be published again: those with one id are one event.
+        """
+
+    async def consumer(
+        self, group: str, member: str, *, redeliver_after: float, from_start: bool = False
+    ) -> Consumer:
+        """Join a group. `redeliver_after`: seconds for which a member may hold a message without acknowledging it."""
+
+    async def groups(self) -> list[str]: ...
+    async def forget(self, group: str) -> None:
+        """Nothing is kept for this group any more."""
+
+    async def backlog(self, group: str) -> int | None:
+        """How many messages the group has not acknowledged; None: the broker cannot tell."""
+
+    async def trim(self, *, keep: float) -> None:
+        """Forget messages older than `keep` seconds that every group has acknowledged."""
