@@ -8,12 +8,14 @@ ARGS ?=
 PYTHON ?=
 run := .venv/bin/python
 ready := .venv/.ready
-# Half of the tests' time is waiting, for leases and signals: one process more than there are cores.
-workers := $(shell expr $$(getconf _NPROCESSORS_ONLN 2>/dev/null || echo 2) + 1)
+# Half of the tests' time is waiting, for leases and signals: more processes than there are cores.
+workers := $(shell expr $$(getconf _NPROCESSORS_ONLN 2>/dev/null || echo 2) + 2)
+# Tests start hundreds of processes: none of them shall compile everything anew.
+unexport PYTHONDONTWRITEBYTECODE
 # A .venv whose interpreter is gone is made again.
 $(shell $(run) -c '' >/dev/null 2>&1 || rm -f $(ready))
 
-.PHONY: help demo test check chaos sim sim-mutants bench bench-guards bench-store bench-profile format lock lock-bench
+.PHONY: help demo test test-again check chaos sim sim-mutants bench bench-guards bench-store bench-profile format lock lock-bench
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -22,7 +24,10 @@ demo: $(ready) ## See one job survive its worker, on a SQLite file
 	@$(run) -m holdfast.runtime.demo $(ARGS)
 
 test: $(ready) ## Run all tests, on SQLite and on a PostgreSQL that it starts itself (ARGS="-k codec")
-	@$(run) -m pytest -n $(workers) $(ARGS)
+	@$(run) -m pytest -n $(workers) --dist worksteal $(ARGS)
+
+test-again: $(ready) ## Run what failed last once more, alone, when it was at most five tests
+	@$(run) -m tools.test_again
 
 check: $(ready) ## Check format, lint, types, import direction and seams
 	@$(run) -m ruff format --check .

@@ -6,6 +6,7 @@ import asyncio
 import os
 import shutil
 import sys
+import threading
 from pathlib import Path
 
 import pytest
@@ -120,3 +121,17 @@ def notes():
     stop = subscribe(lambda name, fields: heard.append((name, dict(fields))))
     yield heard
     stop()
+
+
+@pytest.fixture
+def left_threads():
+    """The threads of these names that this test has begun and that do not end; those of other tests are theirs."""
+    before = set(threading.enumerate())
+
+    def left(*names):
+        ours = [each for each in set(threading.enumerate()) - before if each.name in names]
+        for each in ours:
+            each.join(5)  # one that has answered may still be on its last line
+        return [each.name for each in ours if each.is_alive()]
+
+    return left

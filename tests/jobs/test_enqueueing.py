@@ -162,7 +162,7 @@ async def test_sync_code_on_a_running_loop_is_told(greet):
         greet.enqueue_sync("ada")
 
 
-def test_sync_code_without_any_loop(url):
+def test_sync_code_without_any_loop(url, left_threads):
     from holdfast import Holdfast
 
     hf = Holdfast(url)
@@ -176,14 +176,14 @@ def test_sync_code_without_any_loop(url):
             hf.blocking.result(handle, timeout=0.01)
     finally:
         hf.blocking.close()
-    assert not any(thread.name == "holdfast-blocking" for thread in threading.enumerate())
+    assert not left_threads("holdfast-blocking")
 
 
-def test_many_threads_may_be_the_first_and_a_loop_takes_over(url):
+def test_many_threads_may_be_the_first_and_a_loop_takes_over(url, left_threads):
     from holdfast import Holdfast
 
     hf = Holdfast(url)
-    together = threading.Barrier(20)
+    together, before = threading.Barrier(20), set(threading.enumerate())
 
     @hf.task
     async def greet(name: str) -> None: ...
@@ -194,17 +194,18 @@ def test_many_threads_may_be_the_first_and_a_loop_takes_over(url):
 
     with ThreadPoolExecutor(20) as pool:
         made = set(pool.map(first, map(str, range(20))))
-    assert [thread.name for thread in threading.enumerate()].count("holdfast-blocking") == 1
+    begun = [each.name for each in set(threading.enumerate()) - before]
+    assert begun.count("holdfast-blocking") == 1
 
     async def later():
         async with hf:
             return sum(count.number for count in await hf.queues.count())
 
     assert asyncio.run(later()) == len(made) == 20
-    assert not any(thread.name == "holdfast-blocking" for thread in threading.enumerate())
+    assert not left_threads("holdfast-blocking")
 
 
-def test_a_store_that_cannot_be_opened_leaves_no_thread(tmp_path):
+def test_a_store_that_cannot_be_opened_leaves_no_thread(tmp_path, left_threads):
     from holdfast import Holdfast
 
     hf = Holdfast(f"sqlite:///{tmp_path / 'missing' / 'x.db'}")
@@ -215,7 +216,7 @@ def test_a_store_that_cannot_be_opened_leaves_no_thread(tmp_path):
     for _ in range(2):
         with pytest.raises(HoldfastError):
             greet.enqueue_sync("ada")
-    assert not any(thread.name == "holdfast-blocking" for thread in threading.enumerate())
+    assert not left_threads("holdfast-blocking")
 
 
 def test_sync_code_in_its_own_transaction(postgres_url):

@@ -82,11 +82,11 @@ async def test_a_loop_that_stands_still_after_its_patience_is_stuck(monkeypatch)
     end()
 
 
-async def test_the_end_puts_back_what_was_there():
+async def test_the_end_puts_back_what_was_there(left_threads):
     before = [signal.getsignal(number) for number in signals.NUMBERS]
     on_signals(lambda _: None)()
     assert [signal.getsignal(number) for number in signals.NUMBERS] == before
-    await until(lambda: "holdfast-signals" not in {thread.name for thread in threading.enumerate()})
+    assert not left_threads("holdfast-signals")
 
 
 async def test_whoever_fails_on_a_signal_hears_the_next(moment):

@@ -163,7 +163,7 @@ async def test_of_two_who_enter_at_once_the_second_takes_nothing_from_the_first(
     await hf.__aexit__(None, None, None)
 
 
-async def test_threads_that_enqueue_while_it_is_left_and_entered(url):
+async def test_threads_that_enqueue_while_it_is_left_and_entered(url, left_threads):
     """Acknowledged is stored, refused is not; nobody hangs, and no loop is left behind."""
     hf, stored, refused, over = Holdfast(url), set(), set(), threading.Event()
 
@@ -200,7 +200,7 @@ async def test_threads_that_enqueue_while_it_is_left_and_entered(url):
     assert stored
     assert stored <= found
     assert not refused & found
-    assert not any(thread.name == "holdfast-blocking" for thread in threading.enumerate())
+    assert not left_threads("holdfast-blocking")
 
 
 @pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")

@@ -46,13 +46,6 @@ async def number_of_jobs(store):
     return sum(count.number for count in await store.jobs.count())
 
 
-def no_thread_is_left():
-    ours = [each for each in threading.enumerate() if each.name in (Writer.name, Reader.name)]
-    for each in ours:
-        each.join(SOON)  # one that has answered may still be on its last line
-    return not [each for each in ours if each.is_alive()]
-
-
 async def turns(number=20):
     for _ in range(number):
         await asyncio.sleep(0)
@@ -67,7 +60,7 @@ async def closing(store):
     return task
 
 
-async def test_an_open_that_is_given_up_when_its_thread_has_just_failed(tmp_path):
+async def test_an_open_that_is_given_up_when_its_thread_has_just_failed(tmp_path, left_threads):
     path = tmp_path / "jobs.db"
     path.mkdir()  # a folder where the file should be
     store = SqliteStore(path)
@@ -82,10 +75,10 @@ async def test_an_open_that_is_given_up_when_its_thread_has_just_failed(tmp_path
         await store.open()
         await store.jobs.enqueue([new()])
         await store.close()
-    assert no_thread_is_left()
+    assert not left_threads(Writer.name, Reader.name)
 
 
-async def test_a_close_that_is_given_up_goes_on_and_the_next_open_waits_for_it(store, lock):
+async def test_a_close_that_is_given_up_goes_on_and_the_next_open_waits_for_it(store, lock, left_threads):
     asked = asyncio.ensure_future(store.write(lambda db: db.draw("rank")))
     task = await closing(store)
     task.cancel()
@@ -100,11 +93,11 @@ async def test_a_close_that_is_given_up_goes_on_and_the_next_open_waits_for_it(s
         await store.jobs.enqueue([new()])
         assert await number_of_jobs(store) == 1
         await store.close()
-    assert no_thread_is_left()
+    assert not left_threads(Writer.name, Reader.name)
 
 
 @pytest.mark.parametrize("steps", range(1, 20))
-async def test_a_store_can_be_opened_again_wherever_its_close_was_given_up(store, steps):
+async def test_a_store_can_be_opened_again_wherever_its_close_was_given_up(store, steps, left_threads):
     task = asyncio.ensure_future(store.close())
     await turns(steps)
     task.cancel()
@@ -113,7 +106,7 @@ async def test_a_store_can_be_opened_again_wherever_its_close_was_given_up(store
         await store.open()
         await store.jobs.enqueue([new()])
         await store.close()
-    assert no_thread_is_left()
+    assert not left_threads(Writer.name, Reader.name)
 
 
 async def test_a_close_that_is_given_up_before_the_last_batch_has_set_out(store, lock):
@@ -132,7 +125,7 @@ async def test_a_close_that_is_given_up_before_the_last_batch_has_set_out(store,
     assert await number_of_jobs(store) == len(answers) - len(refused)
 
 
-async def test_two_closes_wait_for_the_same_end(store, lock):
+async def test_two_closes_wait_for_the_same_end(store, lock, left_threads):
     asked = asyncio.ensure_future(store.write(lambda db: db.draw("rank")))
     first = await closing(store)
     second = asyncio.ensure_future(store.close())
@@ -141,7 +134,7 @@ async def test_two_closes_wait_for_the_same_end(store, lock):
     lock.rollback()
     async with asyncio.timeout(SOON):
         await asyncio.gather(first, second, asked)
-    assert no_thread_is_left()
+    assert not left_threads(Writer.name, Reader.name)
 
 
 async def test_an_open_waits_for_a_close_that_is_under_way(store, lock):
@@ -156,7 +149,7 @@ async def test_an_open_waits_for_a_close_that_is_under_way(store, lock):
         await store.jobs.enqueue([new()])
 
 
-async def test_a_close_ends_an_open_that_is_under_way(tmp_path, monkeypatch):
+async def test_a_close_ends_an_open_that_is_under_way(tmp_path, monkeypatch, left_threads):
     def locked(**options):
         raise apsw.BusyError("database is locked")
 
@@ -170,10 +163,10 @@ async def test_a_close_ends_an_open_that_is_under_way(tmp_path, monkeypatch):
         await store.close()
         with pytest.raises((StoreError, NotOpen)):
             await opening
-    assert no_thread_is_left()
+    assert not left_threads(Writer.name, Reader.name)
 
 
-async def test_an_open_waits_for_one_that_is_being_given_up(tmp_path, monkeypatch):
+async def test_an_open_waits_for_one_that_is_being_given_up(tmp_path, monkeypatch, left_threads):
     store = SqliteStore(tmp_path / "jobs.db")
     opened = store._opened
 
@@ -193,7 +186,7 @@ async def test_an_open_waits_for_one_that_is_being_given_up(tmp_path, monkeypatc
         await store.open()
         await store.close()
     assert opening.cancelled()
-    assert no_thread_is_left()
+    assert not left_threads(Writer.name, Reader.name)
 
 
 async def test_what_is_refused_because_of_a_close_is_not_stored(store, monkeypatch):
@@ -239,13 +232,15 @@ async def test_a_mistake_that_ends_the_reader_leaves_nobody_waiting(store, monke
 
 
 @pytest.mark.filterwarnings("ignore::pytest.PytestUnhandledThreadExceptionWarning")
-async def test_a_store_whose_thread_has_died_is_opened_again_and_holds_no_lock(store, end_thread):
+async def test_a_store_whose_thread_has_died_is_opened_again_and_holds_no_lock(
+    store, end_thread, left_threads
+):
     await end_thread(store)
     async with asyncio.timeout(SOON):
         await store.open()
         await store.jobs.enqueue([new()])
         await store.close()
-    assert no_thread_is_left()
+    assert not left_threads(Writer.name, Reader.name)
 
 
 async def test_a_transaction_may_be_asked_for_before_the_store_is_opened(tmp_path):

@@ -2,7 +2,6 @@
 
 import asyncio
 import os
-import threading
 from pathlib import Path
 
 import apsw
@@ -395,7 +394,7 @@ async def test_a_disk_that_fails_during_commit_leaves_the_outcome_unknown_and_th
     assert await number_of_jobs(store) == 1
 
 
-async def test_an_open_that_is_cancelled_leaves_no_thread_behind(tmp_path):
+async def test_an_open_that_is_cancelled_leaves_no_thread_behind(tmp_path, left_threads):
     store = SqliteStore(tmp_path / "jobs.db")
     for steps in range(12):
         opening = asyncio.ensure_future(store.open())
@@ -409,7 +408,4 @@ async def test_an_open_that_is_cancelled_leaves_no_thread_behind(tmp_path):
     await asyncio.gather(*(store.jobs.enqueue([new()]) for _ in range(50)))
     assert await number_of_jobs(store) == 50
     await store.close()
-    ours = [each for each in threading.enumerate() if each.name in ("holdfast-writer", "holdfast-reader")]
-    for each in ours:
-        each.join(5)  # one that has answered may still be on its last line
-    assert not [each for each in ours if each.is_alive()]
+    assert not left_threads("holdfast-writer", "holdfast-reader")

@@ -1,1 +1,2 @@
 -- events: to be written
+SELECT 1;

@@ -1,1 +1,2 @@
 -- views: to be written
+SELECT 1;

@@ -1,1 +1,2 @@
 -- cache: to be written
+SELECT 1;

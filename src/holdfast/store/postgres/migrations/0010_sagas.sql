@@ -1,1 +1,2 @@
 -- sagas: to be written
+SELECT 1;
