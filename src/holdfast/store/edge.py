@@ -9,6 +9,7 @@ from typing import Any, TypeVar
 
 from holdfast.kernel.names import check_name, check_seconds
 from holdfast.store import checks as c
+from holdfast.store import event_checks as e
 from holdfast.store.ports import SharedGuards
 
 T = TypeVar("T")
@@ -28,6 +29,7 @@ RULES: dict[str, dict[str, dict[str, Check]]] = {
             "task": _if_given("task"),
             "held": c.check_held,
             "tenant": _if_given("tenant"),
+            "correlation_id": _if_given("correlation_id"),
             "before": c.check_id_if_given,
             "limit": _limit,
         },
@@ -155,6 +157,59 @@ RULES: dict[str, dict[str, dict[str, Check]]] = {
         "reset": {"name": _guard, "actor": _name("actor")},
         "find": {"limit": _limit},
         "prune": {"limit": _limit},
+    },
+    "Outbox": {
+        "emit": {"events": e.check_events, "again": partial(c.check_flag, "again")},
+        "waiting": {"lease": c.check_held_lease, "limit": _limit},
+        "stamp": {"lease": c.check_held_lease, "ids": e.check_event_ids},
+        "failed": {
+            "lease": c.check_held_lease,
+            "event_id": c.check_id,
+            "error": e.check_error,
+            "rest": e.check_rest,
+            "blocks": partial(c.check_flag, "blocks"),
+        },
+        "log": {
+            "after": e.check_position,
+            "before": e.check_position_if_given,
+            "since": e.check_since,
+            "limit": _limit,
+        },
+        "get": {"event_id": c.check_id},
+        "find": {
+            "state": e.check_outbox_state,
+            "type": _if_given("type"),
+            "key": _if_given("key"),
+            "correlation_id": _if_given("correlation_id"),
+            "limit": _limit,
+        },
+        "version": {"key": _name("key")},
+        "requeue": {"ids": e.check_event_ids, "actor": _name("actor")},
+        "drop": {"ids": e.check_event_ids, "actor": _name("actor"), "reason": c.check_reason},
+        "prune": {"keep": partial(check_seconds, "keep"), "limit": _limit},
+    },
+    "Inbox": {
+        "subscribe": {"group": _name("group"), "from_start": partial(c.check_flag, "from_start")},
+        "unsubscribe": {"group": _name("group"), "actor": _name("actor")},
+        "deliver": {
+            "group": _name("group"),
+            "deliveries": e.check_deliveries,
+            "upto": e.check_position_if_given,
+            "lease": e.check_lease_if_given,
+        },
+        "handled": {"group": _name("group"), "event_id": e.check_event_id},
+        "prune": {"keep": partial(check_seconds, "keep"), "limit": _limit},
+    },
+    "Strays": {
+        "keep": {
+            "transport": _name("transport"),
+            "group": _name("group"),
+            "raw": e.check_raw,
+            "reason": c.check_reason,
+        },
+        "find": {"limit": _limit},
+        "get": {"stray_id": e.check_stray_id},
+        "drop": {"ids": e.check_stray_ids, "actor": _name("actor"), "reason": c.check_reason},
     },
     "Audit": {
         "write": {"entry": c.check_entry},

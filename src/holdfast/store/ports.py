@@ -7,6 +7,7 @@ from contextlib import AbstractAsyncContextManager
 from typing import Any, Protocol
 
 from holdfast.store.breakers import BreakerReport, BreakerState, FleetBreaker, GuardRecord, Probe
+from holdfast.store.event_ports import Inbox, Outbox, Strays
 from holdfast.store.findings import Finding
 from holdfast.store.idempotency import KeyBusy, KeyClaim, KeyDone, KeyMismatch, KeyScope
 from holdfast.store.quota import Grant, Pace, Return, Want
@@ -57,6 +58,7 @@ class Jobs(Protocol):
         task: str | None = None,
         held: Held | None = None,
         tenant: str | None = None,
+        correlation_id: str | None = None,
         before: str | None = None,
         limit: int = 100,
     ) -> list[JobRecord]:
@@ -352,6 +354,12 @@ class Store(Protocol):
     def keys(self) -> Keys: ...
     @property
     def guards(self) -> Guards: ...
+    @property
+    def outbox(self) -> Outbox: ...
+    @property
+    def inbox(self) -> Inbox: ...
+    @property
+    def strays(self) -> Strays: ...
     @property
     def audit(self) -> Audit: ...
     @property

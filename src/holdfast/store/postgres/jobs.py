@@ -189,6 +189,7 @@ class Jobs(Subject):
         task: str | None = None,
         held: Held | None = None,
         tenant: str | None = None,
+        correlation_id: str | None = None,
         before: str | None = None,
         limit: int = 100,
     ) -> list[JobRecord]:
@@ -202,6 +203,7 @@ class Jobs(Subject):
                 queue=queue,
                 task=task,
                 tenant=tenant,
+                correlation_id=correlation_id,
             )
         )
 

@@ -171,12 +171,16 @@ def get(db: Db, job_id: str) -> JobRecord | None:
     return None if row is None else to_record(row)
 
 
-def find(db: Db, *, before: str | None, limit: int, **wanted: str | None) -> list[JobRecord]:
+def find(
+    db: Db, *, correlation_id: str | None, before: str | None, limit: int, **wanted: str | None
+) -> list[JobRecord]:
     given = {column: str(value) for column, value in wanted.items() if value is not None}
     where = " AND ".join(f"{column} = :{column}" for column in given) or "true"
-    older = "" if before is None else f"WHERE j.seq < {_PLACE}"
-    sql = f"SELECT * FROM ({RECORD} {older} ORDER BY j.seq DESC) WHERE {where} LIMIT :limit"
-    rows = db.connection.execute(sql, {**given, "before": before, "limit": limit}).fetchall()
+    of_story = "true" if correlation_id is None else "j.correlation_id = :correlation_id"
+    older = "true" if before is None else f"j.seq < {_PLACE}"
+    sql = f"SELECT * FROM ({RECORD} WHERE {of_story} AND {older} ORDER BY j.seq DESC) WHERE {where} LIMIT :limit"
+    named = {"correlation_id": correlation_id, "before": before, "limit": limit}
+    rows = db.connection.execute(sql, {**given, **named}).fetchall()
     return [to_record(row) for row in rows]
 
 
@@ -274,6 +278,7 @@ class Jobs(Subject):
         task: str | None = None,
         held: Held | None = None,
         tenant: str | None = None,
+        correlation_id: str | None = None,
         before: str | None = None,
         limit: int = 100,
     ) -> list[JobRecord]:
@@ -285,6 +290,7 @@ class Jobs(Subject):
                 task=task,
                 held=held,
                 tenant=tenant,
+                correlation_id=correlation_id,
                 before=before,
                 limit=limit,
             )

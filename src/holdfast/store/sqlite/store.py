@@ -20,13 +20,16 @@ from holdfast.store.sqlite.diagnosis import Diagnosis
 from holdfast.store.sqlite.guards import Guards
 from holdfast.store.sqlite.history import History
 from holdfast.store.sqlite.holds import Holds
+from holdfast.store.sqlite.inbox import Inbox
 from holdfast.store.sqlite.jobs import Jobs
 from holdfast.store.sqlite.keys import Keys
 from holdfast.store.sqlite.leases import Leases
+from holdfast.store.sqlite.outbox import Outbox
 from holdfast.store.sqlite.queues import Queues
 from holdfast.store.sqlite.reader import Reader
 from holdfast.store.sqlite.schedules import Schedules
 from holdfast.store.sqlite.steps import Steps
+from holdfast.store.sqlite.strays import Strays
 from holdfast.store.sqlite.transaction import SqliteTx
 from holdfast.store.sqlite.wakeups import Wakeups
 from holdfast.store.sqlite.writer import Session, Writer
@@ -57,6 +60,9 @@ class SqliteStore:
         self.schedules = Schedules(self)
         self.keys = Keys(self)
         self.guards = Guards(self)
+        self.outbox = Outbox(self)
+        self.inbox = Inbox(self)
+        self.strays = Strays(self)
         self.audit = Audit(self)
         self.diagnosis = Diagnosis(self.path)
 
@@ -103,6 +109,7 @@ class SqliteStore:
         writer.leaving = True
         try:
             await self.jobs.rest()
+            await self.outbox.rest()
         except BaseException:
             self._dismiss(writer, reader)
             raise
