@@ -13,6 +13,7 @@ from holdfast.kernel.outcomes import Done, Retry
 from holdfast.store import ports
 from holdfast.store.breakers import BreakerReport, BreakerState, Probe
 from holdfast.store.edge import RULES
+from holdfast.store.event_records import Delivery, NewEvent
 from holdfast.store.idempotency import KeyClaim, KeyScope
 from holdfast.store.postgres.store import PostgresStore
 from holdfast.store.quota import Grant, Return, Want
@@ -44,6 +45,7 @@ VERBS = {
             "task": None,
             "held": None,
             "tenant": None,
+            "correlation_id": None,
             "before": None,
             "limit": 10,
         },
@@ -105,6 +107,32 @@ VERBS = {
     "guards.reset": (["g"], {"actor": "a"}),
     "guards.find": ([], {"limit": 5}),
     "guards.prune": ([], {"limit": 5}),
+    "outbox.emit": ([[NewEvent(id=ID, type="t", key="k")]], {"again": False}),
+    "outbox.waiting": ([LEASE], {"limit": 5}),
+    "outbox.stamp": ([LEASE, [ID]], {}),
+    "outbox.failed": ([LEASE, ID, "why"], {"rest": 5, "blocks": True}),
+    "outbox.log": ([], {"after": 0, "before": 5, "since": 5, "limit": 5}),
+    "outbox.get": ([ID], {}),
+    "outbox.find": (
+        [],
+        {"state": "waiting", "type": "t", "key": "k", "correlation_id": "c", "limit": 5},
+    ),
+    "outbox.version": (["k"], {}),
+    "outbox.requeue": ([[ID]], {"actor": "a"}),
+    "outbox.drop": ([[ID]], {"actor": "a", "reason": "r"}),
+    "outbox.prune": ([], {"keep": 1e6, "limit": 5}),
+    "inbox.subscribe": (["g"], {"from_start": False}),
+    "inbox.unsubscribe": (["g"], {"actor": "a"}),
+    "inbox.deliver": (
+        ["g", [Delivery("e", NewJob(id=new_id(), task="t"))]],
+        {"upto": 5, "lease": LEASE},
+    ),
+    "inbox.handled": (["g", "e"], {}),
+    "inbox.prune": ([], {"keep": 1e6, "limit": 5}),
+    "strays.keep": (["redis", "g", b"raw", "why"], {}),
+    "strays.find": ([], {"limit": 5}),
+    "strays.get": ([5], {}),
+    "strays.drop": ([[5]], {"actor": "a", "reason": "r"}),
     "audit.write": ([AuditEntry(actor="a", action="b", subject="c")], {}),
     "audit.find": ([], {"subject": "c", "limit": 5}),
     "diagnosis.examine": ([], {"processes": 2}),
@@ -131,7 +159,19 @@ WRONG_PROBES = [
     *(replace(PROBE, guard=value) for value in [None, *WRONG_NAMES]),
     *(replace(PROBE, token=value) for value in WRONG_NUMBERS),
 ]
+WRONG_DELIVERIES = [
+    *(Delivery(value, NewJob(id=ID, task="t")) for value in [None, *WRONG_NAMES]),
+    *(Delivery("e", value) for value in (None, "x", CLAIM)),
+    Delivery("e", NewJob(id=ID, task="t", unique="u")),
+]
 WRONG_INSIDE = {
+    "outbox.waiting": [([lease], {"limit": 5}) for lease in WRONG_LEASES],
+    "outbox.stamp": [([lease, [ID]], {}) for lease in WRONG_LEASES],
+    "outbox.failed": [([lease, ID, "why"], {"rest": None}) for lease in WRONG_LEASES],
+    "inbox.deliver": [
+        *((["g", []], {"lease": lease}) for lease in WRONG_LEASES),
+        *((["g", [delivery]], {}) for delivery in WRONG_DELIVERIES),
+    ],
     "guards.probed": [([probe], {}) for probe in WRONG_PROBES],
     "claims.renew": [([[claim]], {"lease": 30}) for claim in WRONG_CLAIMS],
     "claims.release": [([[claim]], {}) for claim in WRONG_CLAIMS],
@@ -212,6 +252,13 @@ def test_a_want_checks_itself(field):
     for key in [None, 5, b"", *WRONG_NAMES[3:]]:
         with pytest.raises(UsageError, match="key"):
             Want("g", key, 1, 1, 1, 1)
+
+
+@pytest.mark.parametrize("field", ["id", "type", "key", "data", "correlation_id", "causation_id", "trace"])
+def test_an_event_checks_itself(field):
+    for value in [5, b"a", "a\ud83e", "a\0b", "x" * 1_000_000, ["x"]]:
+        with pytest.raises(UsageError):
+            NewEvent(**({"id": ID, "type": "t"} | {field: value}))
 
 
 def test_a_return_checks_its_grant():

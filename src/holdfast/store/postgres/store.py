@@ -23,12 +23,15 @@ from holdfast.store.postgres.failures import FAILURES, translate
 from holdfast.store.postgres.guards import Guards
 from holdfast.store.postgres.history import History
 from holdfast.store.postgres.holds import Holds
+from holdfast.store.postgres.inbox import Inbox
 from holdfast.store.postgres.jobs import Jobs
 from holdfast.store.postgres.keys import Keys
 from holdfast.store.postgres.leases import Leases
+from holdfast.store.postgres.outbox import Outbox
 from holdfast.store.postgres.queues import Queues
 from holdfast.store.postgres.schedules import Schedules
 from holdfast.store.postgres.steps import Steps
+from holdfast.store.postgres.strays import Strays
 from holdfast.store.postgres.transaction import Executor, PostgresTx
 from holdfast.store.postgres.url import Target, parse
 from holdfast.store.postgres.wakeups import Wakeups
@@ -58,6 +61,9 @@ class PostgresStore:
         self.schedules = Schedules(self)
         self.keys = Keys(self)
         self.guards = Guards(self)
+        self.outbox = Outbox(self)
+        self.inbox = Inbox(self)
+        self.strays = Strays(self)
         self.audit = Audit(self)
         self.diagnosis = Diagnosis(self.database.target)
 

@@ -19,6 +19,7 @@ from holdfast.store.sqlite.rows import Row
 
 CLOCK_SLACK = 60.0  # seconds that the database's clock may have been set back
 MARKED = 5_000  # events behind a block that are set aside in one transaction
+KEYS_DUE = 50  # blocks whose time has come that are looked at together
 
 # In the order of OutboxEvent's fields.
 COLUMNS = """seq, id, type, key, version, data, time, correlation_id, causation_id, trace, state, position, published_at,
@@ -66,7 +67,7 @@ def waiting(db: Db, lease: Lease, *, limit: int) -> list[OutboxEvent] | None:
 def _due(db: Db, limit: int) -> list[int]:
     """What has rested enough. A block that nothing stands behind is over."""
     found = [seq for (seq,) in db.rows(_RESTED, db.now, limit)]
-    for (key,) in db.rows(_DUE, db.now, limit):
+    for (key,) in db.rows(_DUE, db.now, KEYS_DUE):
         of_key = db.rows(_OF_KEY, key, limit)
         free = list(takewhile(lambda row: row[2] == "waiting", of_key))
         if not of_key:

@@ -16,7 +16,7 @@ import sys
 # pytest shows the values in a failed `assert` only of modules that it knew of before they were imported.
 if (_pytest := sys.modules.get("pytest")) is not None:
     _subjects = "jobs enqueue cancels claims finishes fencing reports rescues suspects races holds ordering concurrency tenants"
-    _others = "dead steps doubts diagnosis queues history leases schedules keys quota breakers guards audit transactions wakeups names lost_answers schema kit jobs_machine coordination_machine guards_model guards_machine"
+    _others = "outbox relaying inbox strays dead steps doubts diagnosis queues history leases schedules keys quota breakers guards audit transactions wakeups names lost_answers schema kit jobs_machine coordination_machine guards_model guards_machine"
     _pytest.register_assert_rewrite(*(f"{__name__}.{name}" for name in f"{_subjects} {_others}".split()))
 
 from holdfast.testing.conformance.audit import AuditConformance
@@ -29,15 +29,19 @@ from holdfast.testing.conformance.guards import GuardsConformance
 from holdfast.testing.conformance.harness import Conformance, SharesGuards, SqliteHarness, StoreHarness
 from holdfast.testing.conformance.history import HistoryConformance
 from holdfast.testing.conformance.holds import HoldsConformance
+from holdfast.testing.conformance.inbox import InboxConformance
 from holdfast.testing.conformance.jobs import JobsConformance
 from holdfast.testing.conformance.keys import KeysConformance
 from holdfast.testing.conformance.leases import LeasesConformance
 from holdfast.testing.conformance.lost_answers import LostAnswersConformance, OneCommitConformance
 from holdfast.testing.conformance.names import NamesConformance
+from holdfast.testing.conformance.outbox import OutboxConformance
 from holdfast.testing.conformance.queues import QueuesConformance
+from holdfast.testing.conformance.relaying import RelayingConformance
 from holdfast.testing.conformance.schedules import SchedulesConformance
 from holdfast.testing.conformance.schema import SchemaConformance
 from holdfast.testing.conformance.steps import StepsConformance, UnknownConformance
+from holdfast.testing.conformance.strays import StraysConformance
 from holdfast.testing.conformance.transactions import TransactionsConformance
 from holdfast.testing.conformance.wakeups import WakeupsConformance
 
@@ -51,13 +55,16 @@ __all__ = [
     "GuardsConformance",
     "HistoryConformance",
     "HoldsConformance",
+    "InboxConformance",
     "JobsConformance",
     "KeysConformance",
     "LeasesConformance",
     "LostAnswersConformance",
     "NamesConformance",
     "OneCommitConformance",
+    "OutboxConformance",
     "QueuesConformance",
+    "RelayingConformance",
     "SchedulesConformance",
     "SchemaConformance",
     "SharedGuardsConformance",
@@ -66,6 +73,7 @@ __all__ = [
     "StepsConformance",
     "StoreConformance",
     "StoreHarness",
+    "StraysConformance",
     "TransactionsConformance",
     "UnknownConformance",
     "WakeupsConformance",
@@ -87,6 +95,10 @@ class StoreConformance(
     SchedulesConformance,
     KeysConformance,
     GuardsConformance,
+    OutboxConformance,
+    RelayingConformance,
+    InboxConformance,
+    StraysConformance,
     AuditConformance,
     DiagnosisConformance,
     NamesConformance,
