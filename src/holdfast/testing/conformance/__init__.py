@@ -12,12 +12,12 @@ compared with `model.Model`, and needs Hypothesis.
 from __future__ import annotations
 
 import sys
+from pathlib import Path
 
 # pytest shows the values in a failed `assert` only of modules that it knew of before they were imported.
 if (_pytest := sys.modules.get("pytest")) is not None:
-    _subjects = "jobs enqueue cancels claims finishes fencing reports rescues suspects races holds ordering concurrency tenants"
-    _others = "outbox relaying inbox strays dead steps doubts diagnosis queues history leases schedules keys quota breakers guards audit transactions wakeups names lost_answers schema kit jobs_machine coordination_machine guards_model guards_machine"
-    _pytest.register_assert_rewrite(*(f"{__name__}.{name}" for name in f"{_subjects} {_others}".split()))
+    _parts = sorted(path.stem for path in Path(__file__).parent.glob("*.py"))
+    _pytest.register_assert_rewrite(*(f"{__name__}.{name}" for name in _parts if name != "__init__"))
 
 from holdfast.testing.conformance.audit import AuditConformance
 from holdfast.testing.conformance.breakers import SharedGuardsConformance
