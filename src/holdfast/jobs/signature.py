@@ -42,7 +42,7 @@ class Signature:
     def __init__(self, function: Callable[..., Any], job_type: type) -> None:
         self._where = f"{function.__module__}.{function.__qualname__}"
         self._argument = f"{self._where}: argument"  # for errors
-        hints = _hints(function)
+        hints = hints_of(function)
         parameters = list(inspect.signature(function).parameters.values())
         _refuse_variadic(self._where, parameters)
         self.takes_job = bool(parameters) and hints.get(parameters[0].name) is job_type
@@ -153,7 +153,8 @@ def _is_json(text: str) -> bool:
     return True
 
 
-def _hints(function: Callable[..., Any]) -> dict[str, Any]:
+def hints_of(function: Callable[..., Any]) -> dict[str, Any]:
+    """Its annotations, read. What cannot be read is said."""
     try:
         return get_type_hints(function, include_extras=True)
     except NameError as error:

@@ -3,53 +3,33 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Coroutine, Mapping
+from collections.abc import Callable, Mapping
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, suppress
 from types import TracebackType
-from typing import Any, Concatenate, Never, ParamSpec, Protocol, Self, TypeVar, Unpack, overload
+from typing import Self
 from weakref import WeakSet
 
 from holdfast.fleet.guards import GuardFleet
 from holdfast.fleet.locks import Lock
-from holdfast.guards.fallback import Degraded, Fallback
-from holdfast.guards.guard import Guard
-from holdfast.guards.guard import Options as GuardOptions
 from holdfast.jobs.blocking import Portal
 from holdfast.jobs.dead import DeadLetters
 from holdfast.jobs.enqueue import Enqueuer
-from holdfast.jobs.hooks import Hooks, Middleware
-from holdfast.jobs.job import Job
-from holdfast.jobs.registry import OnDead, Registry
-from holdfast.jobs.resources import Factory
-from holdfast.jobs.schedule import Cron, Interval, Missed, Schedule
+from holdfast.jobs.hooks import Hooks
+from holdfast.jobs.registry import Registry
 from holdfast.jobs.service import GRACE, LEASE, WorkerService
-from holdfast.jobs.task import Task
 from holdfast.jobs.unknown import UnknownJobs
 from holdfast.jobs.upkeep import KEEP
 from holdfast.kernel.errors import StoreUnavailable, UsageError
 from holdfast.kernel.spawn import over, spawn, to_its_end
 from holdfast.runtime.config import Location, guards_at, locate, open_store
+from holdfast.runtime.declaring import Declaring
 from holdfast.runtime.views import Blocking, JobsView, QueuesView
 from holdfast.store.ports import Store, Tx
 
-P = ParamSpec("P")
-R = TypeVar("R")
-F = TypeVar("F")
 DEFAULT_QUEUES = {"default": 50}
 
 
-class Declare(Protocol):
-    """A decorator that makes a function a task; the job that a first parameter takes is no argument of `enqueue`."""
-
-    @overload
-    def __call__(self, function: Callable[Concatenate[Job, P], Coroutine[Any, Any, R]], /) -> Task[P, R]: ...
-    @overload
-    def __call__(self, function: Callable[P, Coroutine[Any, Any, R]], /) -> Task[P, R]: ...
-    @overload
-    def __call__(self, function: Callable[P, R], /) -> Task[P, R]: ...
-
-
-class Holdfast:
+class Holdfast(Declaring):
     """Work that must not be lost and must not be done twice.
 
     `Holdfast()` uses HOLDFAST_URL, else DATABASE_URL, else `sqlite:///holdfast.db`. Enter it with `async with`:
@@ -157,108 +137,6 @@ class Holdfast:
     def lock(self, name: str, *, lease: float = 30.0, wait: float = 0.0) -> Lock:
         """A lock that the whole fleet respects: `async with hf.lock("report") as lease:`; `lease.token` fences."""
         return Lock(self.store, name, lease=lease, wait=wait)
-
-    # --- declaring ---
-
-    @overload
-    def guard(
-        self, name: str, /, *, fallback: None = None, **options: Unpack[GuardOptions]
-    ) -> Guard[Never]: ...
-    @overload
-    def guard(
-        self, name: str, /, *, fallback: Fallback[F] | Callable[..., F], **options: Unpack[GuardOptions]
-    ) -> Guard[Degraded[F]]: ...
-    def guard(self, name: str, /, **options: Any) -> Any:
-        """A guard around the calls to one service, shared by the fleet: `stripe = hf.guard("stripe", timeout=5, …)`.
-
-        Options: timeout, deadline, retry, budget, breaker, limiter, bulkhead, fallback, classify, repeatable. Its limiter's rate
-        and its breaker's state are those of all processes on this database; without it each goes on by itself.
-        """
-        guard: Guard[Any] = Guard(name, **options)
-        self.fleet.add(guard)
-        return guard
-
-    @overload
-    def task(self, function: Callable[Concatenate[Job, P], Coroutine[Any, Any, R]], /) -> Task[P, R]: ...
-    @overload
-    def task(self, function: Callable[P, Coroutine[Any, Any, R]], /) -> Task[P, R]: ...
-    @overload
-    def task(self, function: Callable[P, R], /) -> Task[P, R]: ...
-    @overload
-    def task(self, /, **options: Any) -> Declare: ...
-    def task(self, function: Any = None, /, **options: Any) -> Any:
-        """Make a function a task: `@hf.task`, or `@hf.task(queue="mail", retry=Backoff(attempts=8), timeout=30)`.
-
-        Options: name, aliases, queue, retry, timeout, priority, expires, max_waiting, process, guard, and the templates lock, unique,
-        ordered, tenant and concurrency=(template, limit), rendered from the arguments. The function stays callable as it is.
-        """
-        if function is None:
-            return lambda function: self.registry.add(function, self.enqueuer, options)
-        return self.registry.add(function, self.enqueuer, options)
-
-    def cron(
-        self,
-        expression: str,
-        *,
-        tz: str = "UTC",
-        missed: Missed = "latest",
-        schedule: str | None = None,
-        arguments: Mapping[str, Any] | None = None,
-        **options: Any,
-    ) -> Declare:
-        """Enqueue the task at these times: one job for each nominal time, however many schedulers run.
-
-        On a task it adds a schedule, so one task may have several: each has its name, `schedule`, and its `arguments`.
-        """
-        declare: Declare = self._scheduled(Cron(expression, tz), missed, schedule, arguments, options)
-        return declare
-
-    def every(
-        self,
-        seconds: float,
-        *,
-        missed: Missed = "latest",
-        schedule: str | None = None,
-        arguments: Mapping[str, Any] | None = None,
-        **options: Any,
-    ) -> Declare:
-        """Enqueue the task every so many seconds; the rest as for `cron`."""
-        declare: Declare = self._scheduled(Interval(seconds), missed, schedule, arguments, options)
-        return declare
-
-    def _scheduled(
-        self,
-        times: Cron | Interval,
-        missed: Missed,
-        name: str | None,
-        arguments: Mapping[str, Any] | None,
-        options: dict[str, Any],
-    ) -> Any:
-        def declared(function: Any) -> Task[Any, Any]:
-            is_task = isinstance(function, Task) and not options
-            task = function if is_task else self.registry.add(function, self.enqueuer, options)
-            made = Schedule(task, times, name=name or task.name, missed=missed, arguments=arguments)
-            self.registry.add_schedule(made)
-            return task
-
-        return declared
-
-    def on_dead(self, task: str | Task[Any, Any]) -> Callable[[OnDead], OnDead]:
-        """Call this, `(job, tx)`, in the transaction that makes a job of the task dead."""
-
-        def declared(handler: OnDead) -> OnDead:
-            self.registry.add_on_dead(task.name if isinstance(task, Task) else task, handler)
-            return handler
-
-        return declared
-
-    def resource(self, factory: Factory) -> Factory:
-        """A generator that opens a resource, yields it and closes it: tasks get it by the type it yields."""
-        return self.registry.add_resource(factory)
-
-    def use(self, middleware: Middleware) -> None:
-        """Add code around every run, and hooks for what happens to jobs."""
-        self.hooks.use(middleware)
 
     # --- running ---
 
