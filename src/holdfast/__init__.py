@@ -3,6 +3,8 @@
 These are the public names; everything else may change.
 """
 
+from holdfast.events.event import Event
+from holdfast.events.settings import EventSettings
 from holdfast.guards.backoff import Backoff
 from holdfast.jobs.control import Cancel, Reject, Retry, Snooze
 from holdfast.jobs.effects import CannotTell, Found, NotFound
@@ -11,12 +13,16 @@ from holdfast.jobs.job import Job
 from holdfast.jobs.signature import Secret
 from holdfast.jobs.task import Task
 from holdfast.runtime.app import Holdfast
+from holdfast.store.event_records import Emitted
 from holdfast.store.ports import Tx
 
 __all__ = [
     "Backoff",
     "Cancel",
     "CannotTell",
+    "Emitted",
+    "Event",
+    "EventSettings",
     "Found",
     "Holdfast",
     "Job",

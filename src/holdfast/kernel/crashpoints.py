@@ -18,6 +18,9 @@ CRASHPOINTS = {
     "effect.begun": "an effect's intent is recorded, and its call has not been made",
     "effect.called": "an effect's call has returned, and nothing of that is recorded",
     "schedule.before_tick": "a tick is due and its job is not enqueued",
+    "relay.before_publish": "the relay has read what waits, and has published nothing of it",
+    "relay.after_publish": "the broker has the events, and the outbox does not know",
+    "consumer.after_deliver": "a message is stored as a job, and the broker does not know",
 }
 
 

@@ -9,6 +9,8 @@ from types import TracebackType
 from typing import Self
 from weakref import WeakSet
 
+from holdfast.events.bus import Bus
+from holdfast.events.settings import EventSettings
 from holdfast.fleet.guards import GuardFleet
 from holdfast.fleet.locks import Lock
 from holdfast.jobs.blocking import Portal
@@ -21,29 +23,41 @@ from holdfast.jobs.unknown import UnknownJobs
 from holdfast.jobs.upkeep import KEEP
 from holdfast.kernel.errors import StoreUnavailable, UsageError
 from holdfast.kernel.spawn import over, spawn, to_its_end
-from holdfast.runtime.config import Location, guards_at, locate, open_store
+from holdfast.runtime.config import Location, guards_at, locate, open_store, transport_at
 from holdfast.runtime.declaring import Declaring
+from holdfast.runtime.eventing import Eventing
+from holdfast.runtime.outbox import OutboxView
 from holdfast.runtime.views import Blocking, JobsView, QueuesView
 from holdfast.store.ports import Store, Tx
+from holdfast.transport.port import Transport
 
 DEFAULT_QUEUES = {"default": 50}
 
 
-class Holdfast(Declaring):
+class Holdfast(Declaring, Eventing):
     """Work that must not be lost and must not be done twice.
 
     `Holdfast()` uses HOLDFAST_URL, else DATABASE_URL, else `sqlite:///holdfast.db`. Enter it with `async with`:
     that opens the store, and leaving closes it. `guards="redis://…"`, or HOLDFAST_GUARDS_URL, is where guards meet when the
-    database shall not be troubled by them. A SQLite file brings its tables up to date by itself; on PostgreSQL
+    database shall not be troubled by them. `transport="redis://…"` or `"nats://…"`, or HOLDFAST_TRANSPORT_URL, is the broker that
+    carries events; without one the database itself does. A SQLite file brings its tables up to date by itself; on PostgreSQL
     that is done by `migrate`, once for each version.
     """
 
-    def __init__(self, url: str | None = None, *, guards: str | None = None) -> None:
+    def __init__(
+        self,
+        url: str | None = None,
+        *,
+        guards: str | None = None,
+        transport: str | Transport | None = None,
+        events: EventSettings | None = None,
+    ) -> None:
         self.hooks = Hooks()
         self.registry = Registry(self.hooks)
         self.enqueuer = Enqueuer(self.hooks)
         self.fleet = GuardFleet()
         self._guards = guards_at(guards)
+        self.bus = Bus(self.registry, self.enqueuer, transport_at(transport), events or EventSettings())
         self._entered = False
         self._leaving: asyncio.Task[None] | None = None
         self._workers: WeakSet[WorkerService] = WeakSet()
@@ -61,11 +75,13 @@ class Holdfast(Declaring):
         else:
             self.fleet.meet_at(self._guards, people=self.store.guards)
         self.enqueuer.send_to(self.store, self.portal)
+        self.bus.send_to(self.store, self.portal)
         self.jobs = JobsView(self.store)
         self.queues = QueuesView(self.store)
         self.dead = DeadLetters(self.store, self.registry)
         self.unknown = UnknownJobs(self.store)
-        self.blocking = Blocking(self.portal)
+        self.outbox = OutboxView(self.store, self.bus)
+        self.blocking = Blocking(self.portal, self.bus.emitter)
 
     async def __aenter__(self) -> Self:
         await self._end_of_leaving()
@@ -122,6 +138,8 @@ class Holdfast(Declaring):
             await self.fleet.stop()
             if self._guards is not None:
                 await self._guards.close()
+            if self.bus.wire is not None:
+                await self.bus.wire.close()
             await self.store.close()
         finally:  # not before: a thread would open the store again while it is being closed
             self._entered, self.portal.home, self._leaving = False, None, None
@@ -168,6 +186,7 @@ class Holdfast(Declaring):
             poll=poll,
             keep=keep,
             stuck=stuck,
+            beside=self.bus.services,
         )
         self._workers.add(service)
         return service

@@ -10,8 +10,10 @@ from urllib.parse import unquote, urlsplit
 
 import msgspec
 
+from holdfast.events.wire import Wire
 from holdfast.kernel.errors import UsageError
 from holdfast.store.ports import Store
+from holdfast.transport.port import Transport
 
 if TYPE_CHECKING:
     from holdfast.fleet.redis import RedisGuards
@@ -65,6 +67,17 @@ def guards_at(url: str | None, environment: Mapping[str, str] = os.environ) -> R
     from holdfast.fleet.redis import RedisGuards  # noqa: PLC0415  its driver is an extra
 
     return RedisGuards(given)
+
+
+def transport_at(given: str | Transport | None, environment: Mapping[str, str] = os.environ) -> Wire | None:
+    """The broker that carries events: the argument, HOLDFAST_TRANSPORT_URL, or None for the store itself."""
+    if given is not None and not isinstance(given, str):
+        return Wire(given)
+    if not (url := given or environment.get("HOLDFAST_TRANSPORT_URL")):
+        return None
+    from holdfast.transport.url import open_transport  # noqa: PLC0415  drivers are extras
+
+    return Wire(open_transport(url))
 
 
 def _path(url: str) -> str:

@@ -200,6 +200,16 @@ RULES: dict[str, dict[str, dict[str, Check]]] = {
         "handled": {"group": _name("group"), "event_id": e.check_event_id},
         "prune": {"keep": partial(check_seconds, "keep"), "limit": _limit},
     },
+    "Groups": {
+        "announce": {
+            "group": _name("group"),
+            "member": _name("member"),
+            "hears": e.check_hears,
+            "ttl": partial(c.check_lease, "ttl"),
+        },
+        "announced": {"group": _name("group")},
+        "waiting": {"tasks": e.check_task_names, "limit": _limit},
+    },
     "Strays": {
         "keep": {
             "transport": _name("transport"),

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any, TypeVar, get_args
 
 from holdfast.kernel.errors import UsageError
-from holdfast.kernel.names import check_int, check_name, check_seconds
+from holdfast.kernel.names import check_int, check_name, check_seconds, check_text
 from holdfast.kernel.show import show
 from holdfast.store.checks import check_held_lease, check_id
 from holdfast.store.event_records import Delivery, NewEvent, OutboxState
@@ -15,6 +15,7 @@ from holdfast.store.records import NewJob
 T = TypeVar("T")
 _STATES = get_args(OutboxState)
 _POSITIONS = 2**63 - 1
+HEARS_LIMIT = 256 * 1024  # bytes of what a member hears
 
 
 def check_events(events: Any) -> tuple[NewEvent, ...]:
@@ -113,3 +114,13 @@ def _listed(items: Any, wanted: str) -> tuple[Any, ...]:
     if isinstance(items, str | bytes | Mapping) or not isinstance(items, Iterable):
         raise UsageError(f"{wanted}, in a list; not {show(items)} ({type(items).__name__}).")
     return tuple(items)
+
+
+def check_hears(text: Any) -> str | None:
+    if text is not None:
+        check_text("hears", text, HEARS_LIMIT)
+    return None if text is None else str(text)
+
+
+def check_task_names(tasks: Any) -> tuple[str, ...]:
+    return tuple(check_name("task", task) for task in _listed(tasks, "Tasks are names"))

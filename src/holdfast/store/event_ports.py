@@ -114,6 +114,19 @@ class Inbox(Protocol):
         """
 
 
+class Groups(Protocol):
+    """What runs for the groups now."""
+
+    async def announce(self, group: str, member: str, hears: str | None, *, ttl: float) -> None:
+        """A member says what it hears (JSON text), for `ttl` seconds; None: it leaves."""
+
+    async def announced(self, group: str) -> list[str]:
+        """What the group's members that have not left, and are heard of in time, say that they hear; each text once."""
+
+    async def waiting(self, tasks: Sequence[str], *, limit: int) -> int:
+        """How many jobs of these tasks are queued, counted up to `limit`: of those that have a `max_waiting`."""
+
+
 class Strays(Protocol):
     async def keep(self, transport: str, group: str, raw: bytes, reason: str) -> int:
         """Keep a message that cannot be understood, as it came, up to RAW_LIMIT; the same one of a group and transport once."""

@@ -7,7 +7,7 @@ from contextlib import AbstractAsyncContextManager
 from typing import Any, Protocol
 
 from holdfast.store.breakers import BreakerReport, BreakerState, FleetBreaker, GuardRecord, Probe
-from holdfast.store.event_ports import Inbox, Outbox, Strays
+from holdfast.store.event_ports import Groups, Inbox, Outbox, Strays
 from holdfast.store.findings import Finding
 from holdfast.store.idempotency import KeyBusy, KeyClaim, KeyDone, KeyMismatch, KeyScope
 from holdfast.store.quota import Grant, Pace, Return, Want
@@ -358,6 +358,8 @@ class Store(Protocol):
     def outbox(self) -> Outbox: ...
     @property
     def inbox(self) -> Inbox: ...
+    @property
+    def groups(self) -> Groups: ...
     @property
     def strays(self) -> Strays: ...
     @property

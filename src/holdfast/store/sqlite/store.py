@@ -17,6 +17,7 @@ from holdfast.store.sqlite.claims import Claims
 from holdfast.store.sqlite.connection import Db
 from holdfast.store.sqlite.dead import Dead
 from holdfast.store.sqlite.diagnosis import Diagnosis
+from holdfast.store.sqlite.groups import Groups
 from holdfast.store.sqlite.guards import Guards
 from holdfast.store.sqlite.history import History
 from holdfast.store.sqlite.holds import Holds
@@ -62,6 +63,7 @@ class SqliteStore:
         self.guards = Guards(self)
         self.outbox = Outbox(self)
         self.inbox = Inbox(self)
+        self.groups = Groups(self)
         self.strays = Strays(self)
         self.audit = Audit(self)
         self.diagnosis = Diagnosis(self.path)

@@ -67,6 +67,15 @@ CREATE TABLE holdfast_inbox (
 ) WITHOUT ROWID;
 CREATE INDEX holdfast_inbox_for_prune ON holdfast_inbox (at);
 
+-- What each member of a group hears, for as long as it is heard of: two versions of a program may run at once.
+CREATE TABLE holdfast_event_member (
+    group_name TEXT NOT NULL,
+    member     TEXT NOT NULL,
+    hears      TEXT NOT NULL,
+    until      REAL NOT NULL,
+    PRIMARY KEY (group_name, member)
+) WITHOUT ROWID;
+
 CREATE TABLE holdfast_stray (
     id         INTEGER PRIMARY KEY AUTOINCREMENT,
     hash       BLOB NOT NULL,
