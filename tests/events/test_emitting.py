@@ -59,7 +59,7 @@ async def test_many_at_once_of_one_key_have_successive_versions(hf):
 
 async def test_data_that_does_not_fit_is_refused_and_nothing_is_stored(hf):
     placed = hf.event("order.placed", Order)
-    with pytest.raises(PayloadError, match="order.placed: its data is not what was declared.*id"):
+    with pytest.raises(PayloadError, match=r"order.placed: its data is not what was declared.*id"):
         await hf.emit(placed, {"id": "one"})
     with pytest.raises(PayloadError, match=r"event order.placed.data"):
         await hf.emit(placed, object())
