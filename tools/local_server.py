@@ -1,0 +1,88 @@
+"""A real server on a free loopback port, in a folder of its own: started, frozen, killed and started again by tests."""
+
+from __future__ import annotations
+
+import ctypes
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+from abc import ABC, abstractmethod
+from pathlib import Path
+
+_END_WITH_PARENT = 1  # PR_SET_PDEATHSIG
+_PATIENCE = 10.0  # seconds until it answers
+
+
+class LocalServer(ABC):
+    """It ends with the process that has started it, however that ends. A subclass says how it is started."""
+
+    name: str
+
+    def __init__(self) -> None:
+        self.folder = Path(tempfile.mkdtemp(prefix=f"holdfast-{self.name}-"))
+        self.port = free_port()
+        self._popen: subprocess.Popen[bytes] | None = None
+        self.start()
+
+    @abstractmethod
+    def command(self) -> list[str]: ...
+
+    def start(self) -> None:
+        """Again, after `kill`: with what is in its folder."""
+        self._popen = subprocess.Popen(
+            self.command(),
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+            preexec_fn=_end_with_parent,  # noqa: PLW1509  one call of the system
+        )
+        self._wait()
+
+    def _wait(self) -> None:
+        end = time.monotonic() + _PATIENCE
+        while True:
+            try:
+                socket.create_connection(("127.0.0.1", self.port), timeout=1).close()
+            except OSError:
+                if time.monotonic() > end:
+                    raise
+                time.sleep(0.01)
+            else:
+                return
+
+    def freeze(self) -> None:
+        self._signal(signal.SIGSTOP)
+
+    def thaw(self) -> None:
+        self._signal(signal.SIGCONT)
+
+    def kill(self) -> None:
+        """As a crash would; nothing that it had in memory only is left."""
+        self._signal(signal.SIGKILL)
+        if self._popen is not None:
+            self._popen.wait()
+            self._popen = None
+
+    def stop(self) -> None:
+        self.kill()
+        shutil.rmtree(self.folder, ignore_errors=True)
+
+    def _signal(self, number: signal.Signals) -> None:
+        if self._popen is not None:
+            self._popen.send_signal(number)
+
+
+def free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port: int = probe.getsockname()[1]
+        return port
+
+
+def _end_with_parent() -> None:
+    if sys.platform == "linux":
+        ctypes.CDLL(None).prctl(_END_WITH_PARENT, signal.SIGKILL)
