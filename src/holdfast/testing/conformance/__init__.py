@@ -43,6 +43,8 @@ from holdfast.testing.conformance.schema import SchemaConformance
 from holdfast.testing.conformance.steps import StepsConformance, UnknownConformance
 from holdfast.testing.conformance.strays import StraysConformance
 from holdfast.testing.conformance.transactions import TransactionsConformance
+from holdfast.testing.conformance.transport import TransportConformance
+from holdfast.testing.conformance.transport_faults import TransportFaultsConformance
 from holdfast.testing.conformance.wakeups import WakeupsConformance
 
 __all__ = [
@@ -75,6 +77,8 @@ __all__ = [
     "StoreHarness",
     "StraysConformance",
     "TransactionsConformance",
+    "TransportConformance",
+    "TransportFaultsConformance",
     "UnknownConformance",
     "WakeupsConformance",
 ]
