@@ -42,7 +42,7 @@ async def redrive(
         tries = 0
         while True:
             try:
-                found = await publish(await wire.ready(), events, key_waits=False)
+                found = await publish(await wire.ready(), events)
                 if found.unavailable is not None:
                     raise found.unavailable
                 break

@@ -76,7 +76,7 @@ class Relay(Leading):
     # --- steps ---
 
     async def _publish(self, lease: Lease, transport: Transport, events: Sequence[OutboxEvent]) -> None:
-        found = await publish(transport, events, key_waits=self._settings.poison == "wait")
+        found = await publish(transport, events)
         crashpoint("relay.after_publish")
         await self._settle(lease, found)
         if found.unavailable is not None:
