@@ -159,6 +159,11 @@ _TOLD = {
     "limiter.slowed": "limiter {limiter} is slowed to {rate} calls a second, after a pause of {paused_for} s; key: {key}",
     "releases.failed": "held jobs were not let go: {error}",
     "gate.failed": "a guard could not be asked for job {job} of {task}: {error}",
+    "relay.failed": "events are not published: {error}",
+    "relay.quarantined": "event {event} ({type}, key: {key}) could not be published, and is set aside: {error}",
+    "consumer.failed": "events are not read for a group: {error}",
+    "group.stray": "a message for the group {group} was not understood, and is kept as stray {stray}: {error}",
+    "transport.group_lost": "{transport} has lost the group {group}, which begins again with all that there is: {error}",
     "wakeups.polling": "wake-ups do not arrive here; jobs are found by polling",
 }
 

@@ -18,8 +18,11 @@ from holdfast.runtime.cli import (
     jobs,
     locks,
     migrate,
+    outbox,
     queues,
+    relay,
     schedules,
+    trace,
     unknown,
     worker,
 )
@@ -27,7 +30,9 @@ from holdfast.runtime.cli.parser import Parser
 
 __all__ = ["main"]
 
-GROUPS = (worker, jobs, dead, unknown, queues, schedules, locks, guards, migrate, health, doctor, demo)
+GROUPS = (
+    worker, relay, jobs, dead, unknown, outbox, trace, queues, schedules, locks, guards, migrate, health, doctor, demo
+)  # fmt: skip
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
