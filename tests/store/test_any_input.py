@@ -21,6 +21,7 @@ from holdfast.store.records import AuditEntry, Claim, Finish, Lease, NewJob
 from holdfast.store.sqlite.store import SqliteStore
 from holdfast.store.states import Held
 from holdfast.store.steps import Step
+from holdfast.store.view_records import ViewBatch
 
 VALUES = [
     None, 5, -1, 1.5, float("nan"), float("inf"), "", "x" * 10_000, "a\ud83e", "a\0b", b"a", [], {}, object(), True,
@@ -133,6 +134,17 @@ VERBS = {
     "strays.find": ([], {"limit": 5}),
     "strays.get": ([5], {}),
     "strays.drop": ([[5]], {"actor": "a", "reason": "r"}),
+    "views.begin": (["begun"], {"start": 0, "history": False}),
+    "views.checkpoints": ([], {"view": "v", "limit": 5}),
+    "views.get": (["v", "k"], {}),
+    "views.find": (["v"], {"prefix": "p", "after": "k", "limit": 5}),
+    "views.load": (["v", 1, ["k"]], {}),
+    "views.apply": ([LEASE, ViewBatch(view="v", generation=1, after=0, upto=1)], {}),
+    "views.begin_rebuild": (["v"], {"start": 0, "actor": "a"}),
+    "views.switch": ([LEASE, "v", 1], {}),
+    "views.aside": (["v"], {"generation": 1, "after": 0, "limit": 5}),
+    "views.forget": (["v"], {"actor": "a"}),
+    "views.prune": ([], {"limit": 5}),
     "audit.write": ([AuditEntry(actor="a", action="b", subject="c")], {}),
     "audit.find": ([], {"subject": "c", "limit": 5}),
     "diagnosis.examine": ([], {"processes": 2}),
@@ -180,6 +192,10 @@ WRONG_INSIDE = {
     "holds.hold": [([[claim], Held.GUARD], {}) for claim in WRONG_CLAIMS],
     "leases.renew": [([lease], {"ttl": 5}) for lease in WRONG_LEASES],
     "leases.release": [([lease], {}) for lease in WRONG_LEASES],
+    "views.apply": [
+        ([lease, ViewBatch(view="v", generation=1, after=0, upto=1)], {}) for lease in WRONG_LEASES
+    ],
+    "views.switch": [([lease, "v", 1], {}) for lease in WRONG_LEASES],
     "keys.finish": [([key, "{}"], {"keep": 5}) for key in WRONG_KEYS],
     "keys.abandon": [([key], {}) for key in WRONG_KEYS],
 }

@@ -10,6 +10,7 @@ from typing import Any, TypeVar
 from holdfast.kernel.names import check_name, check_seconds
 from holdfast.store import checks as c
 from holdfast.store import event_checks as e
+from holdfast.store import view_checks as v
 from holdfast.store.ports import SharedGuards
 
 T = TypeVar("T")
@@ -18,6 +19,7 @@ Check = Callable[[Any], object]  # raises, or gives the value to go on with; Non
 _limit, _lease = c.check_limit, partial(c.check_lease, "lease")
 _name, _if_given = partial(partial, check_name), partial(partial, c.check_if_given)
 _worker, _guard = _name("worker"), _name("guard")
+_view = _name("view")
 
 RULES: dict[str, dict[str, dict[str, Check]]] = {
     "Jobs": {
@@ -111,6 +113,24 @@ RULES: dict[str, dict[str, dict[str, Check]]] = {
         },
         "last": {"schedule": _name("schedule")},
         "reset": {"schedule": _name("schedule"), "actor": _name("actor")},
+    },
+    "Views": {
+        "begin": {"view": _view, "start": v.check_start, "history": partial(c.check_flag, "history")},
+        "checkpoints": {"view": _if_given("view"), "limit": _limit},
+        "get": {"view": _view, "key": _name("key")},
+        "find": {"view": _view, "prefix": v.check_prefix, "after": v.check_after, "limit": _limit},
+        "load": {"view": _view, "generation": v.check_generation, "keys": v.check_keys},
+        "apply": {"lease": c.check_held_lease, "batch": v.check_batch},
+        "begin_rebuild": {"view": _view, "start": v.check_start, "actor": _name("actor")},
+        "switch": {"lease": c.check_held_lease, "view": _view, "generation": v.check_generation},
+        "aside": {
+            "view": _view,
+            "generation": v.check_generation_if_given,
+            "after": v.check_start,
+            "limit": _limit,
+        },
+        "forget": {"view": _view, "actor": _name("actor")},
+        "prune": {"limit": _limit},
     },
     "Keys": {
         "begin": {

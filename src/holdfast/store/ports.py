@@ -30,6 +30,7 @@ from holdfast.store.records import (
 )
 from holdfast.store.states import Held, State
 from holdfast.store.steps import Resolved, Step, StepRecord, Undecided
+from holdfast.store.view_ports import Views
 
 
 class Tx(Protocol):
@@ -350,6 +351,8 @@ class Store(Protocol):
     def leases(self) -> Leases: ...
     @property
     def schedules(self) -> Schedules: ...
+    @property
+    def views(self) -> Views: ...
     @property
     def keys(self) -> Keys: ...
     @property

@@ -32,6 +32,7 @@ from holdfast.store.sqlite.schedules import Schedules
 from holdfast.store.sqlite.steps import Steps
 from holdfast.store.sqlite.strays import Strays
 from holdfast.store.sqlite.transaction import SqliteTx
+from holdfast.store.sqlite.views import Views
 from holdfast.store.sqlite.wakeups import Wakeups
 from holdfast.store.sqlite.writer import Session, Writer
 from holdfast.store.unknown import still_unknown
@@ -59,6 +60,7 @@ class SqliteStore:
         self.history = History(self)
         self.leases = Leases(self)
         self.schedules = Schedules(self)
+        self.views = Views(self)
         self.keys = Keys(self)
         self.guards = Guards(self)
         self.outbox = Outbox(self)

@@ -18,6 +18,7 @@ from pathlib import Path
 if (_pytest := sys.modules.get("pytest")) is not None:
     _parts = sorted(path.stem for path in Path(__file__).parent.glob("*.py"))
     _pytest.register_assert_rewrite(*(f"{__name__}.{name}" for name in _parts if name != "__init__"))
+    _pytest.register_assert_rewrite(*(f"{__name__}.{name}" for name in ("views", "versions")))
 
 from holdfast.testing.conformance.audit import AuditConformance
 from holdfast.testing.conformance.breakers import SharedGuardsConformance
@@ -45,6 +46,7 @@ from holdfast.testing.conformance.strays import StraysConformance
 from holdfast.testing.conformance.transactions import TransactionsConformance
 from holdfast.testing.conformance.transport import TransportConformance
 from holdfast.testing.conformance.transport_faults import TransportFaultsConformance
+from holdfast.testing.conformance.views import ViewsConformance
 from holdfast.testing.conformance.wakeups import WakeupsConformance
 
 __all__ = [
@@ -80,6 +82,7 @@ __all__ = [
     "TransportConformance",
     "TransportFaultsConformance",
     "UnknownConformance",
+    "ViewsConformance",
     "WakeupsConformance",
 ]
 
@@ -103,6 +106,7 @@ class StoreConformance(
     RelayingConformance,
     InboxConformance,
     StraysConformance,
+    ViewsConformance,
     AuditConformance,
     DiagnosisConformance,
     NamesConformance,
