@@ -142,7 +142,7 @@ VERBS = {
     "views.apply": ([LEASE, ViewBatch(view="v", generation=1, after=0, upto=1)], {}),
     "views.begin_rebuild": (["v"], {"start": 0, "actor": "a"}),
     "views.switch": ([LEASE, "v", 1], {}),
-    "views.aside": (["v"], {"generation": 1, "after": 0, "limit": 5}),
+    "views.aside": (["v"], {"generation": 1, "key": "k", "after": 0, "limit": 5}),
     "views.forget": (["v"], {"actor": "a"}),
     "views.prune": ([], {"limit": 5}),
     "audit.write": ([AuditEntry(actor="a", action="b", subject="c")], {}),

@@ -126,6 +126,7 @@ RULES: dict[str, dict[str, dict[str, Check]]] = {
         "aside": {
             "view": _view,
             "generation": v.check_generation_if_given,
+            "key": _if_given("key"),
             "after": v.check_start,
             "limit": _limit,
         },

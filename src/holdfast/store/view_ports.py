@@ -51,9 +51,18 @@ class Views(Protocol):
         """
 
     async def aside(
-        self, view: str, *, generation: int | None = None, after: int = 0, limit: int = 100
+        self,
+        view: str,
+        *,
+        generation: int | None = None,
+        key: str | None = None,
+        after: int = 0,
+        limit: int = 100,
     ) -> list[Aside]:
-        """Events that are set aside, by position; of the generation that serves unless another is named."""
+        """Events that are set aside, by position; of the generation that serves unless another is named.
+
+        `key`: only those that this row waits for.
+        """
 
     async def forget(self, view: str, *, actor: str) -> bool:
         """Give up a view that nobody runs any more, with its rows, so that no events are kept for it; leaves an audit row."""

@@ -184,15 +184,17 @@ WHERE b.view = $1::text AND b.generation = $2::bigint AND b.state = 'building' A
                 WHERE o.view = s.view AND o.generation = s.generation AND o.position = a.position))"""
 
 
-def aside(view: str, *, generation: int | None, after: int, limit: int) -> Procedure[list[Aside]]:
-    rows = yield Statement(_FIND_ASIDE, (view, generation, after, limit))
+def aside(
+    view: str, *, generation: int | None, key: str | None, after: int, limit: int
+) -> Procedure[list[Aside]]:
+    rows = yield Statement(_FIND_ASIDE, (view, generation, after, limit, key))
     return [Aside(**dict(zip(Aside.__struct_fields__, row, strict=True))) for row in rows]
 
 
 _FIND_ASIDE = f"""
 SELECT {_ASIDE} FROM holdfast.view_aside AS a WHERE a.view = $1::text AND a.generation = coalesce($2::bigint,
     (SELECT generation FROM holdfast.view WHERE view = $1::text AND state = 'serving'))
-    AND a.position > $3::bigint ORDER BY a.position LIMIT $4"""
+    AND a.position > $3::bigint AND ($5::text IS NULL OR a.key = $5::text) ORDER BY a.position LIMIT $4"""
 
 
 def forget(view: str, *, actor: str) -> Procedure[bool]:
@@ -264,9 +266,15 @@ class Views(Subject):
         return await self._database.atomic(partial(switch, lease, view, generation))
 
     async def aside(
-        self, view: str, *, generation: int | None = None, after: int = 0, limit: int = 100
+        self,
+        view: str,
+        *,
+        generation: int | None = None,
+        key: str | None = None,
+        after: int = 0,
+        limit: int = 100,
     ) -> list[Aside]:
-        make = partial(aside, view, generation=generation, after=after, limit=limit)
+        make = partial(aside, view, generation=generation, key=key, after=after, limit=limit)
         return await self._database.read(make)
 
     async def forget(self, view: str, *, actor: str) -> bool:

@@ -153,11 +153,13 @@ WHERE b.view = ? AND b.generation = ? AND b.state = 'building' AND b.position >=
             WHERE o.view = s.view AND o.generation = s.generation AND o.position = a.position))"""
 
 
-def aside(db: Db, view: str, *, generation: int | None, after: int, limit: int) -> list[Aside]:
+def aside(
+    db: Db, view: str, *, generation: int | None, key: str | None, after: int, limit: int
+) -> list[Aside]:
     sql = f"""SELECT {_ASIDE} FROM holdfast_view_aside WHERE view = ?1 AND generation = coalesce(?2,
             (SELECT generation FROM holdfast_view WHERE view = ?1 AND state = 'serving'))
-        AND position > ?3 ORDER BY position LIMIT ?4"""
-    found = db.rows(sql, view, generation, after, limit)
+        AND position > ?3 AND (?5 IS NULL OR key = ?5) ORDER BY position LIMIT ?4"""
+    found = db.rows(sql, view, generation, after, limit, key)
     return [Aside(**dict(zip(Aside.__struct_fields__, row, strict=True))) for row in found]
 
 
@@ -224,9 +226,15 @@ class Views(Subject):
         return await self._file.write(partial(switch, lease=lease, view=view, generation=generation))
 
     async def aside(
-        self, view: str, *, generation: int | None = None, after: int = 0, limit: int = 100
+        self,
+        view: str,
+        *,
+        generation: int | None = None,
+        key: str | None = None,
+        after: int = 0,
+        limit: int = 100,
     ) -> list[Aside]:
-        call = partial(aside, view=view, generation=generation, after=after, limit=limit)
+        call = partial(aside, view=view, generation=generation, key=key, after=after, limit=limit)
         return await self._file.read(call)
 
     async def forget(self, view: str, *, actor: str) -> bool:

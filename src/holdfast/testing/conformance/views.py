@@ -191,6 +191,7 @@ class ViewsConformance(Conformance):
         )
         assert (await store.views.load(VIEW, 1, ["a", "b", "c"])).held == {"a", "b"}
         assert [each.position for each in await store.views.aside(VIEW, after=1, limit=1)] == [2]
+        assert [each.position for each in await store.views.aside(VIEW, key="b")] == [2]
         assert await store.views.aside(VIEW, generation=2) == []
 
     async def test_another_try_is_counted_or_settles_it(self, store: Store) -> None:
