@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from holdfast.events import versions
 from holdfast.events.catalog import Catalog, EventType
 from holdfast.events.envelope import DATA_LIMIT
 from holdfast.jobs.blocking import BlockingTx, Portal
@@ -42,15 +43,43 @@ class Emitter:
             trace=around.trace,
         )
 
-    async def emit(self, type_: EventType[Any] | str, data: Any, *, key: str | None, tx: object) -> Emitted:
+    async def emit(
+        self,
+        type_: EventType[Any] | str,
+        data: Any,
+        *,
+        key: str | None,
+        tx: object,
+        expect: int | None = None,
+    ) -> Emitted:
         event = self.build(type_, data, key)
-        [emitted] = await self._store.outbox.emit([event], tx=tx.inner if isinstance(tx, BlockingTx) else tx)
+        inner = tx.inner if isinstance(tx, BlockingTx) else tx
+        if expect is not None:
+            return await self._emit_expecting(event, expect, inner)
+        [emitted] = await self._store.outbox.emit([event], tx=inner)
         return emitted
 
-    def emit_sync(self, type_: EventType[Any] | str, data: Any, *, key: str | None, tx: object) -> Emitted:
+    async def _emit_expecting(self, event: NewEvent, version: int, tx: object) -> Emitted:
+        """Before it is stored: whoever goes on after the conflict has not emitted anything."""
+        if tx is None:
+            async with self._store.transaction() as own:
+                return await self._emit_expecting(event, version, own)
+        await versions.expect(self._store, versions.needed(event.key), version, tx=tx)
+        [emitted] = await self._store.outbox.emit([event], tx=tx)
+        return emitted
+
+    def emit_sync(
+        self,
+        type_: EventType[Any] | str,
+        data: Any,
+        *,
+        key: str | None,
+        tx: object,
+        expect: int | None = None,
+    ) -> Emitted:
         on_loop = tx is None or isinstance(tx, BlockingTx)
         run = self._portal.run if on_loop else self._portal.run_here
-        return run(lambda: self.emit(type_, data, key=key, tx=tx))
+        return run(lambda: self.emit(type_, data, key=key, tx=tx, expect=expect))
 
 
 def _written(declared: EventType[Any], data: Any) -> str:

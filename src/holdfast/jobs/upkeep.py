@@ -19,6 +19,7 @@ from holdfast.store.records import Lease
 LEASE_NAME = "holdfast:upkeep"
 TTL = 5.0  # seconds; a killed holder's successor begins after that
 KEEP = 7 * 86_400.0  # seconds for which finished jobs and their results are kept
+_SEEN_KEPT = 30 * 86_400.0  # seconds for which it is known which versions a reader has seen
 _PAUSE = 0.1  # seconds between turns
 _PART = 500  # rows of one turn
 _PATIENCE = 1.0  # seconds for giving up the lease; it ends by itself
@@ -128,6 +129,9 @@ class Upkeep(Looping):
         await self._store.keys.prune(limit=1000)
         await self._store.leases.prune(limit=1000)
         await self._store.guards.prune(limit=1000)
+        await self._store.versions.prune(keep=_SEEN_KEPT, limit=1000)
+        while await self._store.views.prune(limit=1000) >= 1000:  # a whole generation at a time
+            pass
         if pruned.jobs:
             note("history.pruned", jobs=pruned.jobs)
         return pruned.more

@@ -5,13 +5,16 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Mapping
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, suppress
+from functools import partial
 from types import TracebackType
 from typing import Self
 from weakref import WeakSet
 
 from holdfast.events.bus import Bus
 from holdfast.events.settings import EventSettings
+from holdfast.events.versions import Versions
 from holdfast.fleet.guards import GuardFleet
+from holdfast.fleet.leading import TTL
 from holdfast.fleet.locks import Lock
 from holdfast.jobs.blocking import Portal
 from holdfast.jobs.dead import DeadLetters
@@ -22,19 +25,22 @@ from holdfast.jobs.service import GRACE, LEASE, WorkerService
 from holdfast.jobs.unknown import UnknownJobs
 from holdfast.jobs.upkeep import KEEP
 from holdfast.kernel.errors import StoreUnavailable, UsageError
+from holdfast.kernel.service import Service
 from holdfast.kernel.spawn import over, spawn, to_its_end
 from holdfast.runtime.config import Location, guards_at, locate, open_store, transport_at
 from holdfast.runtime.declaring import Declaring
+from holdfast.runtime.declaring_views import DeclaringViews
 from holdfast.runtime.eventing import Eventing
 from holdfast.runtime.outbox import OutboxView
 from holdfast.runtime.views import Blocking, JobsView, QueuesView
 from holdfast.store.ports import Store, Tx
 from holdfast.transport.port import Transport
+from holdfast.views.registry import ViewRegistry
 
 DEFAULT_QUEUES = {"default": 50}
 
 
-class Holdfast(Declaring, Eventing):
+class Holdfast(Declaring, DeclaringViews, Eventing):
     """Work that must not be lost and must not be done twice.
 
     `Holdfast()` uses HOLDFAST_URL, else DATABASE_URL, else `sqlite:///holdfast.db`. Enter it with `async with`:
@@ -58,6 +64,7 @@ class Holdfast(Declaring, Eventing):
         self.fleet = GuardFleet()
         self._guards = guards_at(guards)
         self.bus = Bus(self.registry, self.enqueuer, transport_at(transport), events or EventSettings())
+        self.views, self.versions = ViewRegistry(self.bus.catalog), Versions()
         self._entered = False
         self._leaving: asyncio.Task[None] | None = None
         self._workers: WeakSet[WorkerService] = WeakSet()
@@ -76,6 +83,8 @@ class Holdfast(Declaring, Eventing):
             self.fleet.meet_at(self._guards, people=self.store.guards)
         self.enqueuer.send_to(self.store, self.portal)
         self.bus.send_to(self.store, self.portal)
+        self.views.send_to(self.store)
+        self.versions.send_to(self.store)
         self.jobs = JobsView(self.store)
         self.queues = QueuesView(self.store)
         self.dead = DeadLetters(self.store, self.registry)
@@ -186,10 +195,14 @@ class Holdfast(Declaring, Eventing):
             poll=poll,
             keep=keep,
             stuck=stuck,
-            beside=self.bus.services,
+            beside=partial(self._beside, ttl=min(TTL, lease)),
         )
         self._workers.add(service)
         return service
+
+    def _beside(self, owner: str, *, ttl: float) -> list[Service]:
+        """What a worker runs beside its jobs: consumers and relay, and those who keep views up to date."""
+        return [*self.bus.services(owner, ttl), *self.views.services(owner, ttl)]
 
     def __repr__(self) -> str:
         return f"Holdfast({self.location!r})"

@@ -77,22 +77,49 @@ class Eventing:
 
     @overload
     async def emit(
-        self, type_: EventType[D], data: D, *, key: str | None = None, tx: Any = None
+        self,
+        type_: EventType[D],
+        data: D,
+        *,
+        key: str | None = None,
+        tx: Any = None,
+        expect: int | None = None,
     ) -> Emitted: ...
     @overload
     async def emit(
-        self, type_: str, data: Any = None, *, key: str | None = None, tx: Any = None
+        self,
+        type_: str,
+        data: Any = None,
+        *,
+        key: str | None = None,
+        tx: Any = None,
+        expect: int | None = None,
     ) -> Emitted: ...
-    async def emit(self, type_: Any, data: Any = None, *, key: str | None = None, tx: Any = None) -> Emitted:
+    async def emit(
+        self,
+        type_: Any,
+        data: Any = None,
+        *,
+        key: str | None = None,
+        tx: Any = None,
+        expect: int | None = None,
+    ) -> Emitted:
         """Store an event: `await hf.emit("order.placed", order, key="order:1", tx=tx)`. It exists if and only if `tx` commits.
 
         `key` names what it is about. Events of one key have versions 1, 2, 3 … and are published in that order; until `tx` ends, other
-        emits of the same key wait. Without `tx` it is stored when this returns.
+        emits of the same key wait. Without `tx` it is stored when this returns. `expect` is the version that the key has now, as
+        the caller has seen it: when it has another, VersionConflict is raised and nothing is stored.
         """
-        return await self.bus.emitter.emit(type_, data, key=key, tx=tx)
+        return await self.bus.emitter.emit(type_, data, key=key, tx=tx, expect=expect)
 
     def emit_sync(
-        self, type_: EventType[Any] | str, data: Any = None, *, key: str | None = None, tx: Any = None
+        self,
+        type_: EventType[Any] | str,
+        data: Any = None,
+        *,
+        key: str | None = None,
+        tx: Any = None,
+        expect: int | None = None,
     ) -> Emitted:
         """`emit` for code without an event loop; an error on a running one."""
-        return self.bus.emitter.emit_sync(type_, data, key=key, tx=tx)
+        return self.bus.emitter.emit_sync(type_, data, key=key, tx=tx, expect=expect)

@@ -133,6 +133,12 @@ RULES: dict[str, dict[str, dict[str, Check]]] = {
         "forget": {"view": _view, "actor": _name("actor")},
         "prune": {"limit": _limit},
     },
+    "Versions": {
+        "hold": {"key": _name("key")},
+        "advance": {"reader": _name("reader"), "key": _name("key"), "version": v.check_newer},
+        "seen": {"reader": _name("reader"), "key": _name("key")},
+        "prune": {"keep": partial(check_seconds, "keep"), "limit": _limit},
+    },
     "Keys": {
         "begin": {
             "scope": c.check_scope,

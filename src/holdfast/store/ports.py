@@ -30,7 +30,7 @@ from holdfast.store.records import (
 )
 from holdfast.store.states import Held, State
 from holdfast.store.steps import Resolved, Step, StepRecord, Undecided
-from holdfast.store.view_ports import Views
+from holdfast.store.view_ports import Versions, Views
 
 
 class Tx(Protocol):
@@ -353,6 +353,8 @@ class Store(Protocol):
     def schedules(self) -> Schedules: ...
     @property
     def views(self) -> Views: ...
+    @property
+    def versions(self) -> Versions: ...
     @property
     def keys(self) -> Keys: ...
     @property

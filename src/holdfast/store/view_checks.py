@@ -57,3 +57,10 @@ def _text(kind: str, value: Any) -> str:
     if not isinstance(value, str):
         raise UsageError(f"A {kind} must be a string, not {show(value)} ({type(value).__name__}).")
     return value
+
+
+def need_tx(tx: object | None) -> object:
+    """For what lasts until a transaction ends."""
+    if tx is None:
+        raise UsageError("A version is held until a transaction ends: give it one, tx=tx.")
+    return tx

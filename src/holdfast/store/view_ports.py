@@ -69,3 +69,19 @@ class Views(Protocol):
 
     async def prune(self, *, limit: int = 1000) -> int:
         """Forget rows of generations that are over, and of what was deleted long ago."""
+
+
+class Versions(Protocol):
+    """Who compares versions: writers that expect one, and readers that go by the newest they have seen."""
+
+    async def hold(self, key: str, *, tx: object | None = None) -> int:
+        """The newest version of a key; nobody else can raise it until the transaction has ended. 0: it has none."""
+
+    async def advance(self, reader: str, key: str, version: int, *, tx: object | None = None) -> bool:
+        """Remember that the reader has seen this version of the key. False: it has seen it, or a newer one."""
+
+    async def seen(self, reader: str, key: str, *, tx: object | None = None) -> int:
+        """The newest version that the reader has seen; 0: none."""
+
+    async def prune(self, *, keep: float, limit: int = 1000) -> int:
+        """Forget what readers have seen more than `keep` seconds ago."""

@@ -17,7 +17,6 @@ EVENT_LIMIT = 2 * ARGS_LIMIT  # of an event that is set aside, with all that its
 ERROR_LIMIT = 2_000  # characters of what a projection raised
 BATCH_LIMIT = 5_000  # rows, and events that are set aside, in one batch
 DAY = 86_400.0
-UNSEEN = 30 * DAY  # seconds after which a view that nobody runs keeps no events
 BURIED = 30 * DAY  # seconds for which the version of a deleted row is remembered
 _INT8 = 2**63 - 1
 _set = msgspec.structs.force_setattr

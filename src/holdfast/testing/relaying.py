@@ -1,4 +1,4 @@
-"""Moves events for tests: publishes what waits in the outbox, and stores the jobs of those who hear it."""
+"""Moves events for tests: publishes what waits in the outbox, stores the jobs of those who hear it, and brings views up to date."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from holdfast.events.relay import LEASE_NAME as RELAY_LEASE
 from holdfast.runtime.app import Holdfast
 from holdfast.store.records import Lease
 from holdfast.testing.running import LEASE, NAME
+from holdfast.views.projector import LEASE_NAME as VIEW_LEASE
 
 
 async def subscribe(hf: Holdfast) -> None:
@@ -35,6 +36,8 @@ async def move_events(hf: Holdfast) -> bool:
     for group in hf.bus.groups:
         consumer = hf.bus.consumer(group, NAME)
         moved |= await _leased(hf, GROUP_LEASE.format(group.name), consumer.catch_up)
+    for view in hf.views:
+        moved |= await _leased(hf, VIEW_LEASE.format(view.name), hf.views.projector(view, NAME).catch_up)
     return moved
 
 

@@ -34,6 +34,7 @@ from holdfast.store.postgres.steps import Steps
 from holdfast.store.postgres.strays import Strays
 from holdfast.store.postgres.transaction import Executor, PostgresTx
 from holdfast.store.postgres.url import Target, parse
+from holdfast.store.postgres.versions import Versions
 from holdfast.store.postgres.views import Views
 from holdfast.store.postgres.wakeups import Wakeups
 from holdfast.store.statements import Procedure, Statement
@@ -61,6 +62,7 @@ class PostgresStore:
         self.leases = Leases(self)
         self.schedules = Schedules(self)
         self.views = Views(self)
+        self.versions = Versions(self)
         self.keys = Keys(self)
         self.guards = Guards(self)
         self.outbox = Outbox(self)

@@ -166,7 +166,9 @@ _PRUNE = """
             SELECT seq, position, published_at FROM holdfast_outbox
             WHERE position IS NOT NULL ORDER BY position LIMIT ?2)
         WHERE published_at <= ?1
-            AND position <= coalesce((SELECT min(position) FROM holdfast_event_group WHERE seen_at > ?3), position))"""
+            AND position <= coalesce((SELECT min(position) FROM holdfast_event_group WHERE seen_at > ?3), position)
+            AND position <= coalesce((SELECT min(iif(history, start, position)) FROM holdfast_view
+                WHERE state <> 'old' AND seen_at > ?3), position))"""
 
 
 @checked

@@ -32,6 +32,7 @@ from holdfast.store.sqlite.schedules import Schedules
 from holdfast.store.sqlite.steps import Steps
 from holdfast.store.sqlite.strays import Strays
 from holdfast.store.sqlite.transaction import SqliteTx
+from holdfast.store.sqlite.versions import Versions
 from holdfast.store.sqlite.views import Views
 from holdfast.store.sqlite.wakeups import Wakeups
 from holdfast.store.sqlite.writer import Session, Writer
@@ -61,6 +62,7 @@ class SqliteStore:
         self.leases = Leases(self)
         self.schedules = Schedules(self)
         self.views = Views(self)
+        self.versions = Versions(self)
         self.keys = Keys(self)
         self.guards = Guards(self)
         self.outbox = Outbox(self)

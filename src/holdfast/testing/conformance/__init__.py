@@ -46,6 +46,7 @@ from holdfast.testing.conformance.strays import StraysConformance
 from holdfast.testing.conformance.transactions import TransactionsConformance
 from holdfast.testing.conformance.transport import TransportConformance
 from holdfast.testing.conformance.transport_faults import TransportFaultsConformance
+from holdfast.testing.conformance.versions import VersionsConformance
 from holdfast.testing.conformance.views import ViewsConformance
 from holdfast.testing.conformance.wakeups import WakeupsConformance
 
@@ -82,6 +83,7 @@ __all__ = [
     "TransportConformance",
     "TransportFaultsConformance",
     "UnknownConformance",
+    "VersionsConformance",
     "ViewsConformance",
     "WakeupsConformance",
 ]
@@ -107,6 +109,7 @@ class StoreConformance(
     InboxConformance,
     StraysConformance,
     ViewsConformance,
+    VersionsConformance,
     AuditConformance,
     DiagnosisConformance,
     NamesConformance,

@@ -7,12 +7,14 @@ from typing import Any
 
 from holdfast.kernel.errors import StoreUnavailable, UsageError
 from holdfast.kernel.ids import new_id
+from holdfast.store.event_records import READER_KEPT
 from holdfast.store.ports import Store
 from holdfast.store.records import Lease
 from holdfast.store.view_records import BURIED, Checkpoint, NewRow, SetAside, ViewBatch, ViewRow, behind
 from holdfast.testing.conformance.harness import Conformance
 from holdfast.testing.conformance.kit import raises
 from holdfast.testing.conformance.lost_answers import lost, once
+from holdfast.testing.conformance.outbox import publish
 
 VIEW = "orders"
 
@@ -311,6 +313,43 @@ class ViewsConformance(Conformance):
         assert (again.generation, again.position) == (2, 3)
         assert await store.views.prune() == 1
         assert [each.action for each in await store.audit.find(subject=f"view:{VIEW}")] == ["view.forget"]
+
+    # --- what is kept for views ---
+
+    async def test_events_are_kept_until_every_view_has_read_them(self, store: Store) -> None:
+        lease = await begun(store)
+        await publish(store, "a", "b", "c")
+        await self.advance(store, 1)
+        assert await store.outbox.prune(keep=0) == 0
+        assert await store.views.apply(lease, batch(upto=2))
+        assert await store.outbox.prune(keep=0) == 2
+        await store.views.begin_rebuild(VIEW, start=2, actor="ada")
+        assert await store.views.apply(lease, batch(after=2, upto=3))
+        assert await store.outbox.prune(keep=0) == 0, "the one that is built has not read it"
+        assert await store.views.apply(lease, batch(after=2, upto=3, generation=2))
+        assert await store.outbox.prune(keep=0) == 1
+
+    async def test_events_are_kept_for_a_view_with_history(self, store: Store) -> None:
+        await publish(store, "a", "b", "c")
+        await self.advance(store, 1)
+        await store.views.begin(VIEW, start=1, history=True)
+        lease = await lead(store)
+        assert await store.views.apply(lease, batch(after=1, upto=3))
+        assert await store.outbox.prune(keep=0) == 1, "what is before its start"
+        assert await store.outbox.prune(keep=0) == 0
+        await store.views.begin(VIEW, start=1, history=False)
+        assert await store.outbox.prune(keep=0) == 2
+
+    async def test_a_view_that_nobody_runs_keeps_nothing(self, store: Store) -> None:
+        await store.views.begin(VIEW, start=0, history=True)
+        await store.views.begin("forgotten", start=0)
+        await publish(store, "a")
+        await self.advance(store, READER_KEPT - 1)
+        assert await store.outbox.prune(keep=0) == 0
+        assert await store.views.forget("forgotten", actor="ada")
+        assert await store.outbox.prune(keep=0) == 0
+        await self.advance(store, 1)
+        assert await store.outbox.prune(keep=0) == 1
 
     # --- lost answers ---
 
