@@ -12,6 +12,7 @@ from holdfast.kernel.ids import new_id
 from holdfast.kernel.outcomes import Done, Retry
 from holdfast.store import ports
 from holdfast.store.breakers import BreakerReport, BreakerState, Probe
+from holdfast.store.cache_records import Load, Why
 from holdfast.store.edge import RULES
 from holdfast.store.event_records import Delivery, NewEvent
 from holdfast.store.idempotency import KeyClaim, KeyScope
@@ -33,6 +34,7 @@ SCOPE = KeyScope("a", "b", "c")
 KEY, LEASE = KeyClaim(SCOPE, "k", 1, 0.0), Lease("n", "w", 1, 0.0)
 GRANT = Grant("g", "k", 1.0, 0.0, 1.0, 0.0, 0, 5.0, 0.0)
 PROBE = Probe("g", "n", 1, 5.0)
+LOAD = Load("k", 1, 0.0, ("t",), (1,))
 FINISHES = [Finish(CLAIM, Done())]
 CLAIMING = {"lease": 30, "worker": "w"}
 VERBS = {
@@ -149,6 +151,15 @@ VERBS = {
     "views.aside": (["v"], {"generation": 1, "key": "k", "after": 0, "limit": 5}),
     "views.forget": (["v"], {"actor": "a"}),
     "views.prune": ([], {"limit": 5}),
+    "cache.get": ([["k"]], {}),
+    "cache.begin": (["k"], {"tags": ["t"], "lease": 5, "why": Why.MISSING}),
+    "cache.renew": ([LOAD], {"lease": 5}),
+    "cache.put": ([LOAD, "1"], {"fresh": 5, "stale": 5}),
+    "cache.abandon": ([LOAD], {"rest": 5}),
+    "cache.invalidate": ([["k"]], {}),
+    "cache.invalidate_tags": ([["t"]], {}),
+    "cache.find": ([], {"after": "k", "limit": 5}),
+    "cache.prune": ([], {"limit": 5}),
     "audit.write": ([AuditEntry(actor="a", action="b", subject="c")], {}),
     "audit.find": ([], {"subject": "c", "limit": 5}),
     "diagnosis.examine": ([], {"processes": 2}),
@@ -188,6 +199,22 @@ WRONG_INSIDE = {
         *((["g", []], {"lease": lease}) for lease in WRONG_LEASES),
         *((["g", [delivery]], {}) for delivery in WRONG_DELIVERIES),
     ],
+WRONG_LOADS = [
+    *(replace(LOAD, key=value) for value in [None, *WRONG_NAMES]),
+    *(replace(LOAD, token=value) for value in WRONG_NUMBERS),
+    *(
+        replace(LOAD, tags=value)
+        for value in [None, "t", ("t", "t"), ["t"], (), *((name,) for name in WRONG_NAMES)]
+    ),
+    *(
+        replace(LOAD, generations=value)
+        for value in [None, 1, (), [1], (1, 2), *((each,) for each in WRONG_NUMBERS)]
+    ),
+]
+WRONG_INSIDE = {
+    "cache.renew": [([load], {"lease": 5}) for load in WRONG_LOADS],
+    "cache.put": [([load, "1"], {"fresh": 5, "stale": 5}) for load in WRONG_LOADS],
+    "cache.abandon": [([load], {"rest": 5}) for load in WRONG_LOADS],
     "guards.probed": [([probe], {}) for probe in WRONG_PROBES],
     "claims.renew": [([[claim]], {"lease": 30}) for claim in WRONG_CLAIMS],
     "claims.release": [([[claim]], {}) for claim in WRONG_CLAIMS],

@@ -69,6 +69,7 @@ class Upkeep(Looping):
             Duty("expire", 1.0, self._expire),
             Duty("repair", 60.0, self._repair),
             Duty("prune", 600.0, self._prune),
+            Duty("prune-cache", 60.0, self._prune_cache),
         ]
 
     async def _run(self) -> None:
@@ -135,3 +136,6 @@ class Upkeep(Looping):
         if pruned.jobs:
             note("history.pruned", jobs=pruned.jobs)
         return pruned.more
+
+    async def _prune_cache(self) -> bool:
+        return await self._store.cache.prune(limit=_PART) >= _PART

@@ -8,9 +8,11 @@ from functools import partial, wraps
 from typing import Any, TypeVar
 
 from holdfast.kernel.names import check_name, check_seconds
+from holdfast.store import cache_checks as cc
 from holdfast.store import checks as c
 from holdfast.store import event_checks as e
 from holdfast.store import view_checks as v
+from holdfast.store.cache_ports import SharedCache
 from holdfast.store.ports import SharedGuards
 
 T = TypeVar("T")
@@ -248,6 +250,22 @@ RULES: dict[str, dict[str, dict[str, Check]]] = {
         "get": {"stray_id": e.check_stray_id},
         "drop": {"ids": e.check_stray_ids, "actor": _name("actor"), "reason": c.check_reason},
     },
+    "Cache": {
+        "get": {"keys": cc.check_keys},
+        "begin": {"key": _name("key"), "tags": cc.check_tags, "lease": _lease, "why": cc.check_why},
+        "renew": {"load": cc.check_load, "lease": _lease},
+        "put": {
+            "load": cc.check_load,
+            "value": cc.check_value,
+            "fresh": partial(check_seconds, "fresh"),
+            "stale": cc.check_stale,
+        },
+        "abandon": {"load": cc.check_load, "rest": partial(check_seconds, "rest")},
+        "invalidate": {"keys": cc.check_keys},
+        "invalidate_tags": {"tags": cc.check_tags},
+        "find": {"after": _if_given("key"), "limit": _limit},
+        "prune": {"limit": _limit},
+    },
     "Audit": {
         "write": {"entry": c.check_entry},
         "find": {"subject": _if_given("subject"), "limit": _limit},
@@ -256,6 +274,7 @@ RULES: dict[str, dict[str, dict[str, Check]]] = {
 }
 
 SHARED = [verb for verb in RULES["Guards"] if verb in vars(SharedGuards)]
+SHARED_CACHE = [verb for verb in RULES["Cache"] if verb in vars(SharedCache)]
 
 
 def checked(subject: type[T]) -> type[T]:
@@ -266,6 +285,11 @@ def checked(subject: type[T]) -> type[T]:
 def checked_shared(subject: type[T]) -> type[T]:
     """The same for a class that has only the shared part of `Guards`, whatever it is called."""
     return _checked(subject, {verb: RULES["Guards"][verb] for verb in SHARED})
+
+
+def checked_cache(subject: type[T]) -> type[T]:
+    """The same for a class that has only the shared part of `Cache`."""
+    return _checked(subject, {verb: RULES["Cache"][verb] for verb in SHARED_CACHE})
 
 
 def _checked(subject: type[T], verbs: dict[str, dict[str, Check]]) -> type[T]:

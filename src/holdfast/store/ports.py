@@ -7,6 +7,7 @@ from contextlib import AbstractAsyncContextManager
 from typing import Any, Protocol
 
 from holdfast.store.breakers import BreakerReport, BreakerState, FleetBreaker, GuardRecord, Probe
+from holdfast.store.cache_ports import Cache
 from holdfast.store.event_ports import Groups, Inbox, Outbox, Strays
 from holdfast.store.findings import Finding
 from holdfast.store.idempotency import KeyBusy, KeyClaim, KeyDone, KeyMismatch, KeyScope
@@ -367,6 +368,8 @@ class Store(Protocol):
     def groups(self) -> Groups: ...
     @property
     def strays(self) -> Strays: ...
+    @property
+    def cache(self) -> Cache: ...
     @property
     def audit(self) -> Audit: ...
     @property

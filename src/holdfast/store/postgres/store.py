@@ -14,6 +14,7 @@ from holdfast.kernel.spawn import over, spawn
 from holdfast.kernel.telemetry import note
 from holdfast.store.postgres import schema
 from holdfast.store.postgres.audit import Audit
+from holdfast.store.postgres.cache import Cache
 from holdfast.store.postgres.claims import Claims
 from holdfast.store.postgres.connection import Database, connect
 from holdfast.store.postgres.dead import Dead
@@ -68,6 +69,7 @@ class PostgresStore:
         self.outbox = Outbox(self)
         self.inbox = Inbox(self)
         self.strays = Strays(self)
+        self.cache = Cache(self)
         self.audit = Audit(self)
         self.diagnosis = Diagnosis(self.database.target)
 

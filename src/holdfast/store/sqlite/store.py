@@ -13,6 +13,7 @@ from holdfast.kernel.errors import CommitUnknown, UnsupportedStore, UsageError, 
 from holdfast.kernel.loops import new_lock
 from holdfast.store.sqlite import refusals, schema
 from holdfast.store.sqlite.audit import Audit
+from holdfast.store.sqlite.cache import Cache
 from holdfast.store.sqlite.claims import Claims
 from holdfast.store.sqlite.connection import Db
 from holdfast.store.sqlite.dead import Dead
@@ -69,6 +70,7 @@ class SqliteStore:
         self.inbox = Inbox(self)
         self.groups = Groups(self)
         self.strays = Strays(self)
+        self.cache = Cache(self)
         self.audit = Audit(self)
         self.diagnosis = Diagnosis(self.path)
 

@@ -22,6 +22,7 @@ if (_pytest := sys.modules.get("pytest")) is not None:
 
 from holdfast.testing.conformance.audit import AuditConformance
 from holdfast.testing.conformance.breakers import SharedGuardsConformance
+from holdfast.testing.conformance.cache import CacheConformance, SharedCacheConformance
 from holdfast.testing.conformance.claims import ClaimsConformance
 from holdfast.testing.conformance.dead import DeadConformance
 from holdfast.testing.conformance.diagnosis import DiagnosisConformance
@@ -52,6 +53,7 @@ from holdfast.testing.conformance.wakeups import WakeupsConformance
 
 __all__ = [
     "AuditConformance",
+    "CacheConformance",
     "ClaimsConformance",
     "Conformance",
     "DeadConformance",
@@ -72,6 +74,7 @@ __all__ = [
     "RelayingConformance",
     "SchedulesConformance",
     "SchemaConformance",
+    "SharedCacheConformance",
     "SharedGuardsConformance",
     "SharesGuards",
     "SqliteHarness",
@@ -110,6 +113,7 @@ class StoreConformance(
     StraysConformance,
     ViewsConformance,
     VersionsConformance,
+    CacheConformance,
     AuditConformance,
     DiagnosisConformance,
     NamesConformance,
