@@ -191,14 +191,6 @@ WRONG_DELIVERIES = [
     *(Delivery("e", value) for value in (None, "x", CLAIM)),
     Delivery("e", NewJob(id=ID, task="t", unique="u")),
 ]
-WRONG_INSIDE = {
-    "outbox.waiting": [([lease], {"limit": 5}) for lease in WRONG_LEASES],
-    "outbox.stamp": [([lease, [ID]], {}) for lease in WRONG_LEASES],
-    "outbox.failed": [([lease, ID, "why"], {"rest": None}) for lease in WRONG_LEASES],
-    "inbox.deliver": [
-        *((["g", []], {"lease": lease}) for lease in WRONG_LEASES),
-        *((["g", [delivery]], {}) for delivery in WRONG_DELIVERIES),
-    ],
 WRONG_LOADS = [
     *(replace(LOAD, key=value) for value in [None, *WRONG_NAMES]),
     *(replace(LOAD, token=value) for value in WRONG_NUMBERS),
@@ -212,6 +204,13 @@ WRONG_LOADS = [
     ),
 ]
 WRONG_INSIDE = {
+    "outbox.waiting": [([lease], {"limit": 5}) for lease in WRONG_LEASES],
+    "outbox.stamp": [([lease, [ID]], {}) for lease in WRONG_LEASES],
+    "outbox.failed": [([lease, ID, "why"], {"rest": None}) for lease in WRONG_LEASES],
+    "inbox.deliver": [
+        *((["g", []], {"lease": lease}) for lease in WRONG_LEASES),
+        *((["g", [delivery]], {}) for delivery in WRONG_DELIVERIES),
+    ],
     "cache.renew": [([load], {"lease": 5}) for load in WRONG_LOADS],
     "cache.put": [([load, "1"], {"fresh": 5, "stale": 5}) for load in WRONG_LOADS],
     "cache.abandon": [([load], {"rest": 5}) for load in WRONG_LOADS],

