@@ -21,6 +21,7 @@ from holdfast.store.postgres.dead import Dead
 from holdfast.store.postgres.diagnosis import OLDEST_SERVER, Diagnosis
 from holdfast.store.postgres.endings import Endings
 from holdfast.store.postgres.failures import FAILURES, translate
+from holdfast.store.postgres.groups import Groups
 from holdfast.store.postgres.guards import Guards
 from holdfast.store.postgres.history import History
 from holdfast.store.postgres.holds import Holds
@@ -68,6 +69,7 @@ class PostgresStore:
         self.guards = Guards(self)
         self.outbox = Outbox(self)
         self.inbox = Inbox(self)
+        self.groups = Groups(self)
         self.strays = Strays(self)
         self.cache = Cache(self)
         self.audit = Audit(self)

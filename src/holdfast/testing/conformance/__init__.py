@@ -27,6 +27,7 @@ from holdfast.testing.conformance.claims import ClaimsConformance
 from holdfast.testing.conformance.dead import DeadConformance
 from holdfast.testing.conformance.diagnosis import DiagnosisConformance
 from holdfast.testing.conformance.doubts import DoubtsConformance
+from holdfast.testing.conformance.groups import GroupsConformance
 from holdfast.testing.conformance.guards import GuardsConformance
 from holdfast.testing.conformance.harness import Conformance, SharesGuards, SqliteHarness, StoreHarness
 from holdfast.testing.conformance.history import HistoryConformance
@@ -59,6 +60,7 @@ __all__ = [
     "DeadConformance",
     "DiagnosisConformance",
     "DoubtsConformance",
+    "GroupsConformance",
     "GuardsConformance",
     "HistoryConformance",
     "HoldsConformance",
@@ -110,6 +112,7 @@ class StoreConformance(
     OutboxConformance,
     RelayingConformance,
     InboxConformance,
+    GroupsConformance,
     StraysConformance,
     ViewsConformance,
     VersionsConformance,

@@ -83,6 +83,15 @@ ALTER TABLE holdfast.inbox SET (
     autovacuum_analyze_threshold = 5000, autovacuum_analyze_scale_factor = 0.05
 );
 
+-- What each member of a group hears, for as long as it is heard of: two versions of a program may run at once.
+CREATE TABLE holdfast.event_member (
+    group_name text        NOT NULL,
+    member     text        NOT NULL,
+    hears      text        NOT NULL,
+    until      timestamptz NOT NULL,
+    PRIMARY KEY (group_name, member)
+) WITH (fillfactor = 50);
+
 CREATE TABLE holdfast.stray (
     id         bigint      NOT NULL GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
     at         timestamptz NOT NULL DEFAULT holdfast.now(),
