@@ -137,7 +137,10 @@ DELETE FROM holdfast.outbox WHERE seq = ANY(ARRAY(
     WHERE o.published_at <= holdfast.now() - make_interval(secs => $1::float8)
         AND o.position <= coalesce((
             SELECT min(position) FROM holdfast.event_group
-            WHERE seen_at > holdfast.now() - make_interval(secs => $3::float8)), o.position)))
+            WHERE seen_at > holdfast.now() - make_interval(secs => $3::float8)), o.position)
+        AND o.position <= coalesce((
+            SELECT min(CASE WHEN history THEN start ELSE position END) FROM holdfast.view
+            WHERE state <> 'old' AND seen_at > holdfast.now() - make_interval(secs => $3::float8)), o.position)))
 RETURNING seq"""
 
 
