@@ -20,15 +20,21 @@ def emit(
     once = list({event.id: event for event in reversed(events)}.values())[::-1]
     versions: dict[str, int | None] = {}
     if once and not again:
-        versions = yield from _store(_EMIT[impatient], once)
+        versions = yield from _store(once, impatient=impatient)
     if once and not versions:
         versions = yield from _repeat(once)
     return [Emitted(event.id, versions.get(event.id)) for event in events]
 
 
-def _store(sql: str, events: Sequence[NewEvent]) -> Procedure[dict[str, int | None]]:
-    rows = yield Statement(sql, _columns(events))
-    return {row[0]: row[1] for row in rows}
+def _store(events: Sequence[NewEvent], *, impatient: bool) -> Procedure[dict[str, int | None]]:
+    """Their versions by id; nothing, when one of the ids is stored already."""
+    if len(events) > 1:
+        statement = Statement(_EMIT[impatient], _columns(events))
+    elif events[0].key is not None:
+        statement = Statement(_ONE[impatient], (*_row(events[0]), events[0].key))
+    else:
+        statement = Statement(_ONE_WITHOUT_KEY[impatient], _row(events[0]))
+    return {row[0]: row[1] for row in (yield statement)}
 
 
 def _repeat(events: Sequence[NewEvent]) -> Procedure[dict[str, int | None]]:
@@ -39,7 +45,7 @@ def _repeat(events: Sequence[NewEvent]) -> Procedure[dict[str, int | None]]:
     rows = yield Statement(_KNOWN, ([event.id for event in events],))
     versions: dict[str, int | None] = {row[0]: row[1] for row in rows}
     if new := [event for event in events if event.id not in versions]:
-        versions |= yield from _store(_EMIT_AGAIN, new)
+        versions |= {row[0]: row[1] for row in (yield Statement(_EMIT_AGAIN, _columns(new)))}
     return versions
 
 
@@ -72,9 +78,35 @@ WHERE {test} AND NOT EXISTS (SELECT FROM known) ORDER BY g.place
 {conflict} RETURNING id::text, version"""
 
 
-_EMIT = {impatient: _emit_sql(test=SOON if impatient else "true", conflict="") for impatient in (False, True)}
+_PATIENCE = {False: "true", True: SOON}
+_EMIT = {impatient: _emit_sql(test=test, conflict="") for impatient, test in _PATIENCE.items()}
 # One without a key may be stored by its first try at this very moment.
 _EMIT_AGAIN = _emit_sql(test="true", conflict="ON CONFLICT (id) DO NOTHING")
+# A single one is most of what callers ask for, and is planned and run in half the time.
+_ONE = {
+    impatient: f"""
+WITH newer AS (
+    INSERT INTO holdfast.event_key AS k (key, version)
+    SELECT $7::text, 1 WHERE {test} AND NOT EXISTS (SELECT FROM holdfast.outbox o WHERE o.id = $1::uuid)
+    ON CONFLICT (key) DO UPDATE SET version = k.version + 1 RETURNING k.version)
+INSERT INTO holdfast.outbox (id, type, data, correlation_id, causation_id, trace, key, version)
+SELECT $1::uuid, $2::text, $3::text, $4::text, $5::text, $6::text, $7::text, n.version FROM newer n
+RETURNING id::text, version"""
+    for impatient, test in _PATIENCE.items()
+}
+_ONE_WITHOUT_KEY = {
+    impatient: f"""
+INSERT INTO holdfast.outbox (id, type, data, correlation_id, causation_id, trace)
+SELECT $1::uuid, $2::text, $3::text, $4::text, $5::text, $6::text WHERE {test}
+ON CONFLICT (id) DO NOTHING RETURNING id::text, version"""
+    for impatient, test in _PATIENCE.items()
+}
+
+
+def _row(event: NewEvent) -> tuple[Any, ...]:
+    return (
+        event.id, event.type, event.data, event.correlation_id, event.causation_id, event.trace,
+    )  # fmt: skip
 
 
 def _columns(events: Sequence[NewEvent]) -> tuple[list[Any], ...]:

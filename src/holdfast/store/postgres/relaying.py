@@ -17,7 +17,8 @@ from holdfast.store.postgres.audit import audited
 from holdfast.store.records import Lease
 from holdfast.store.statements import Procedure, Statement
 
-MARKED = 5_000  # events behind a block that are set aside in one transaction
+WINDOW = 200_000  # events among which one is looked for that stands behind no block
+MARKED = 10_000  # events behind a block that are set aside in one transaction
 KEYS_DUE = 50  # blocks whose time has come that are looked at together
 
 # In the order of OutboxEvent's fields.
@@ -101,24 +102,23 @@ ORDER BY b.until, b.key, o.version"""
 
 
 def _ready(limit: int) -> Procedure[tuple[list[int], bool]]:
-    """What stands behind no block, in order; and whether all of it was looked at."""
-    found, last, marked = list[int](), 0, 0
-    while len(found) < limit and marked < MARKED:
-        rows = yield Statement(_READY, (last, limit))
-        if not rows:
-            return found, True
-        last = rows[-1][0]
-        found += [row[0] for row in rows if not row[1]]
-        if behind := [row[0] for row in rows if row[1]]:
-            yield Statement(_SET_ASIDE, (behind,))
-            marked += len(behind)
-    return found[:limit], False
+    """What stands behind no block, in order; and whether that is all there is. What stands behind one is set aside."""
+    found = [row[0] for row in (yield Statement(_READY, (WINDOW, limit)))]
+    before = found[-1] if len(found) == limit else None
+    aside = yield Statement(_SET_ASIDE, (WINDOW, MARKED, before))
+    return found, not aside
 
 
+_FIRST = """
+    SELECT w.seq, w.key, w.version FROM holdfast.outbox w WHERE w.state = 'waiting' AND NOT w.held{test}
+    ORDER BY w.seq LIMIT $1"""
 _READY = f"""
-SELECT o.seq, {_BEHIND} FROM holdfast.outbox o
-WHERE o.state = 'waiting' AND NOT o.held AND o.seq > $1::bigint ORDER BY o.seq LIMIT $2"""
-_SET_ASIDE = "UPDATE holdfast.outbox SET held = true WHERE seq = ANY($1::bigint[]) AND state = 'waiting'"
+SELECT o.seq FROM ({_FIRST.format(test="")}) o WHERE NOT {_BEHIND} ORDER BY o.seq LIMIT $2"""
+_SET_ASIDE = f"""
+UPDATE holdfast.outbox SET held = true WHERE state = 'waiting' AND seq = ANY(ARRAY(
+    SELECT o.seq FROM ({_FIRST.format(test=" AND w.seq < coalesce($3::bigint, 9223372036854775807)")}) o
+    WHERE {_BEHIND} ORDER BY o.seq LIMIT $2))
+RETURNING 1"""
 
 
 def stamp(lease: Lease, ids: Sequence[str]) -> Procedure[list[int] | None]:

@@ -18,15 +18,23 @@ from holdfast.store.sqlite.leases import is_held
 from holdfast.store.sqlite.rows import Row
 
 CLOCK_SLACK = 60.0  # seconds that the database's clock may have been set back
+WINDOW = 200_000  # events among which one is looked for that stands behind no block
 MARKED = 5_000  # events behind a block that are set aside in one transaction
 KEYS_DUE = 50  # blocks whose time has come that are looked at together
 
 # In the order of OutboxEvent's fields.
 COLUMNS = """seq, id, type, key, version, data, time, correlation_id, causation_id, trace, state, position, published_at,
     tries, error"""
-_READY = """
-    SELECT seq, EXISTS (SELECT 1 FROM holdfast_event_block AS b WHERE b.key = o.key AND o.version >= b.version)
-    FROM holdfast_outbox AS o WHERE state = 'waiting' AND held = 0 AND seq > ? ORDER BY seq LIMIT ?"""
+_BEHIND = "EXISTS (SELECT 1 FROM holdfast_event_block AS b WHERE b.key = o.key AND o.version >= b.version)"
+_FIRST = """
+    SELECT seq, key, version FROM holdfast_outbox WHERE state = 'waiting' AND held = 0 AND seq < {before}
+    ORDER BY seq LIMIT ?1"""
+_LOOK = f"""
+    SELECT seq, {_BEHIND} FROM holdfast_outbox AS o WHERE state = 'waiting' AND held = 0 ORDER BY seq LIMIT ?"""
+_FREE = f"SELECT seq FROM ({_FIRST.format(before=2**63 - 1)}) AS o WHERE NOT {_BEHIND} ORDER BY seq LIMIT ?2"
+_SET_ASIDE = f"""
+    UPDATE holdfast_outbox SET held = 1 WHERE seq IN (
+        SELECT seq FROM ({_FIRST.format(before="?3")}) AS o WHERE {_BEHIND} ORDER BY seq LIMIT ?2)"""
 _SOME_DUE = """
     SELECT EXISTS (SELECT 1 FROM holdfast_event_block WHERE until <= ?1)
         OR EXISTS (SELECT 1 FROM holdfast_outbox WHERE state = 'waiting' AND rest_until <= ?1)"""
@@ -48,7 +56,7 @@ def look(db: Db, lease: Lease, *, limit: int) -> list[OutboxEvent] | None:
         return []
     if db.value(_SOME_DUE, db.now):
         return None
-    ready = db.rows(_READY, 0, limit)
+    ready = db.rows(_LOOK, limit)
     if any(behind for _, behind in ready):
         return None
     return _events(db, [seq for seq, _ in ready])
@@ -79,23 +87,10 @@ def _due(db: Db, limit: int) -> list[int]:
 
 
 def _ready(db: Db, limit: int) -> tuple[list[int], bool]:
-    """What stands behind no block, in order; and whether all of it was looked at."""
-    found, last, marked = list[int](), 0, 0
-    while len(found) < limit and marked < MARKED:
-        rows = db.rows(_READY, last, limit)
-        if not rows:
-            return found, True
-        last = rows[-1][0]
-        found += [seq for seq, behind in rows if not behind]
-        marked += _set_aside(db, [seq for seq, behind in rows if behind])
-    return found[:limit], False
-
-
-def _set_aside(db: Db, behind: Sequence[int]) -> int:
-    if not behind:
-        return 0
-    sql = "UPDATE holdfast_outbox SET held = 1 WHERE seq IN (SELECT value FROM json_each(?))"
-    return db.run(sql, numbers(behind))
+    """What stands behind no block, in order; and whether that is all there is. What stands behind one is set aside."""
+    found = [seq for (seq,) in db.rows(_FREE, WINDOW, limit)]
+    before = found[-1] if len(found) == limit else 2**63 - 1
+    return found, not db.run(_SET_ASIDE, WINDOW, MARKED, before)
 
 
 def _events(db: Db, found: Sequence[int]) -> list[OutboxEvent]:
