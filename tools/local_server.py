@@ -55,7 +55,11 @@ class LocalServer(ABC):
                 return
 
     def freeze(self) -> None:
+        """When it returns, no thread of it runs any more: the last of them may still answer after the signal was sent."""
         self._signal(signal.SIGSTOP)
+        end = time.monotonic() + _PATIENCE
+        while self._popen is not None and not _stands_still(self._popen.pid) and time.monotonic() < end:
+            time.sleep(0.001)
 
     def thaw(self) -> None:
         self._signal(signal.SIGCONT)
@@ -81,6 +85,13 @@ def free_port() -> int:
         probe.bind(("127.0.0.1", 0))
         port: int = probe.getsockname()[1]
         return port
+
+
+def _stands_still(pid: int) -> bool:
+    if sys.platform != "linux":
+        return True
+    threads = Path(f"/proc/{pid}/task").iterdir()
+    return all((each / "stat").read_text().rpartition(")")[2].split()[0] in "Tt" for each in threads)
 
 
 def _end_with_parent() -> None:

@@ -12,6 +12,7 @@ from holdfast.testing.memory import MemoryBroker, MemoryTransport
 class MemoryHarness:
     world = REALITY
     largest = 150_001
+    keeps_acks = True
     url = None
 
     def __init__(self):

@@ -17,6 +17,7 @@ class ServerHarness:
 
     world = REALITY
     largest = None
+    keeps_acks = True
 
     def __init__(self, server, transport, options=""):
         self._server, self._transport, self._options = server, transport, options

@@ -50,7 +50,8 @@ class Consumer(Protocol):
     async def ack(self, marks: Sequence[str]) -> None:
         """They are stored: never give them to this group again. Where there are offsets, only without a gap.
 
-        When it returns, the broker has it. After it has raised, they may come again.
+        When it returns, the broker has it. They may come again after it has raised, and when the broker dies: some keep
+        messages on their disk at once, and acknowledgements a moment later.
         """
 
     async def give_back(self, marks: Sequence[str]) -> None:

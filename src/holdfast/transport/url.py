@@ -1,4 +1,4 @@
-"""From a URL to the transport that it names."""
+"""From a URL to the transport that it names: `redis://…` or `nats://…`."""
 
 from __future__ import annotations
 
@@ -11,7 +11,8 @@ from holdfast.transport.port import Transport
 
 # scheme: the module, its class, and the extra that brings its driver
 _REDIS = ("holdfast.transport.redis", "RedisTransport", "redis")
-_ADAPTERS = {"redis": _REDIS, "rediss": _REDIS, "unix": _REDIS}
+_NATS = ("holdfast.transport.nats", "NatsTransport", "nats")
+_ADAPTERS = {"redis": _REDIS, "rediss": _REDIS, "unix": _REDIS, "nats": _NATS, "tls": _NATS}
 
 
 def open_transport(url: Any) -> Transport:

@@ -38,6 +38,7 @@ class BrokerHarness(TransportHarness, Protocol):
     """One whose broker the test may break. It keeps its data when it is killed."""
 
     url: str | None  # for another process; None: it cannot be reached from one
+    keeps_acks: bool  # also the newest ones, when it is killed
 
     async def hasty(self, transport: Transport) -> Transport:
         """A second client that waits for half a second at most until the broker answers."""
