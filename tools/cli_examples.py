@@ -19,10 +19,13 @@ from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager, redirect_stderr, redirect_stdout
 from pathlib import Path
 
+import msgspec
+
 from holdfast.kernel.outcomes import Dead, Done, Outcome, Retry, Unknown
 from holdfast.kernel.world import inhabit
 from holdfast.runtime.cli import main as holdfast
 from holdfast.store.breakers import BreakerReport, BreakerState
+from holdfast.store.event_records import Delivery, NewEvent
 from holdfast.store.ports import Store
 from holdfast.store.records import Claim, Finish, NewJob
 from holdfast.store.sqlite.store import SqliteStore
@@ -107,7 +110,7 @@ def steadied(text: str, folder: str) -> str:
 
 @contextmanager
 def world(program: str) -> Iterator[str]:
-    clock = ManualClock(MORNING)
+    clock = ManualClock(MORNING - 2)  # events come first, and take so long
     with ExitStack() as stack:
         folder = os.path.realpath(stack.enter_context(tempfile.TemporaryDirectory()))
         stack.enter_context(_moved(folder))
@@ -150,6 +153,7 @@ def _environment() -> Iterator[None]:
 async def _filled(clock: ManualClock) -> None:
     store = SqliteStore("shop.db")
     await store.open()
+    await _events(store, clock)
     await store.schedules.tick("report.nightly", MORNING - 23_400, _job(1, "report.nightly", "default"))
     await _end(store, "default", Done('"42 pages"'))
     await store.jobs.enqueue(
@@ -171,6 +175,47 @@ async def _filled(clock: ManualClock) -> None:
     await _guard(store)
     clock.advance(20)
     await store.close()
+
+
+async def _events(store: Store, clock: ManualClock) -> None:
+    """A request placed an order; it was billed at the second try. Another event was too large for the broker."""
+    relay = await store.leases.acquire("holdfast:relay", owner="worker-7", ttl=5)
+    assert relay is not None
+    for group in ("billing", "shipping"):
+        await store.inbox.subscribe(group)
+    placed = _event(1, "order.placed", "order:7", cause=None)
+    large = _event(2, "order.exported", "order:6", cause=None, story="request-2c41")
+    await store.outbox.emit([placed, large])
+    await store.outbox.stamp(relay, [placed.id])
+    reason = "it has 262,144 bytes, and this Redis takes at most 65,536."
+    await store.outbox.failed(relay, large.id, reason, rest=None)
+    bill = _delivery(11, "on:billing:bill", placed)
+    await store.inbox.deliver("billing", [Delivery(placed.id, bill)], upto=1)
+    await _end(store, "events", Retry(error="ConnectionError: bank.example.org is not reachable"))
+    clock.advance(2)
+    billed = _event(3, "order.billed", "order:7", cause=bill.id)
+    await store.outbox.emit([billed])
+    await _end(store, "events", Done())
+    await store.outbox.stamp(relay, [billed.id])
+    await store.inbox.deliver("billing", [], upto=2)
+    ship = _delivery(12, "on:shipping:ship", billed)
+    await store.inbox.deliver("shipping", [Delivery(billed.id, ship)], upto=2)
+    await _end(store, "events", Done())
+    await store.strays.keep("redis", "billing", b'{"id": 7, "total"', "This is not JSON: Expecting value.")
+    await store.leases.release(relay)
+
+
+def _event(
+    number: int, type_: str, key: str, *, cause: str | None, story: str | None = "request-7f3a"
+) -> NewEvent:
+    event_id = f"01a1de3c-4a80-7c45-8e7e-{number:012d}"
+    data = '{"order":7,"total":"12.50"}'
+    return NewEvent(id=event_id, type=type_, key=key, data=data, correlation_id=story, causation_id=cause)
+
+
+def _delivery(number: int, task: str, event: NewEvent) -> NewJob:
+    job = _job(number, task, "events", '{"event":{}}')
+    return msgspec.structs.replace(job, correlation_id=event.correlation_id, causation_id=event.id)
 
 
 async def _guard(store: Store) -> None:

@@ -57,11 +57,12 @@ class Bus:
         self.catalog.check_heard()
         self.subscribers.check_supplied()
 
-    def services(self, owner: str, ttl: float = TTL) -> list[Service]:
-        """What a worker runs beside its jobs. Groups are known before the relay begins: so they hear all that it publishes."""
+    def services(self, owner: str, lease: float) -> list[Service]:
+        """What a worker with this lease runs beside its jobs. Groups are known before the relay begins: so they hear all that it publishes."""
         self.check()
         if self.catalog.is_empty:
             return []
+        ttl = min(TTL, lease)  # or a dead worker's events would wait longer than its jobs
         members: list[Service] = [Members(self._store, self.groups, member=owner)] if self.groups else []
         consumers = [self.consumer(group, owner, ttl) for group in self.groups]
         return [*members, *consumers, self.relay(owner, ttl)]

@@ -56,10 +56,10 @@ class WorkerService:
         poll: float = 1.0,
         keep: float = KEEP,
         stuck: Callable[[str], None] | None = None,
-        beside: Callable[[str], Sequence[Service]] | None = None,
+        beside: Callable[[str, float], Sequence[Service]] | None = None,
     ) -> None:
         self._store, self._registry, self._enqueuer, self._portal = store, registry, enqueuer, portal
-        self._beside = beside  # by its name, what else it runs: that of the layers above jobs
+        self._beside = beside  # by its name and lease, what else it runs: that of the layers above jobs
         self._slots = check_slots(queues)
         # Claims are held by this name, so no other worker may ever have it: neither a twin nor the one after a restart.
         self.name = check_name("worker", f"{name or 'worker'}-{new_id()}")
@@ -129,7 +129,7 @@ class WorkerService:
             self._store, self._registry.guards, self._registry.names,
             owner=self.name, ttl=min(RELEASES_TTL, self._lease),
         )  # fmt: skip
-        beside = [] if self._beside is None else self._beside(self.name)
+        beside = [] if self._beside is None else self._beside(self.name, self._lease)
         services = Services([upkeep, scheduler, known, looks, releases, *beside])
         await services.start()
         stack.push_async_callback(services.stop)
