@@ -30,6 +30,7 @@ from holdfast.store.ports import Store
 from holdfast.store.records import Claim, Finish, NewJob
 from holdfast.store.sqlite.store import SqliteStore
 from holdfast.store.steps import Kind, Progress, Step
+from holdfast.store.view_records import NewRow, SetAside, ViewBatch
 from holdfast.testing.clock import ManualClock
 
 PAGE = Path(__file__).resolve().parent.parent / "docs" / "cli.md"
@@ -173,6 +174,7 @@ async def _filled(clock: ManualClock) -> None:
     await store.jobs.enqueue([_job(7, "mail.send", "mail", _SECRET % 45, delay=3_600.0)])
     await store.leases.acquire("report:2026-11", owner="worker-7", ttl=300)
     await _guard(store)
+    await _view(store)
     clock.advance(20)
     await store.close()
 
@@ -230,6 +232,25 @@ async def _guard(store: Store) -> None:
         await store.guards.report(node, [said, mailer], ttl=60)
     await store.guards.open_fleet("stripe", generation=0, open_for=25.0)
     await store.guards.slow("mailer", "user:42", rate=0.5, pause=60.0)
+
+
+async def _view(store: Store) -> None:
+    """It has read three of four events; one of them it could not take."""
+    events = [
+        NewEvent(id=f"01a1de3c-4a80-7c45-bf6d-{number:012d}", type="order.changed", key=f"order:{number % 2}")
+        for number in range(21, 25)
+    ]
+    await store.outbox.emit(events)
+    lease = await store.leases.acquire("holdfast:relay", owner="worker-7", ttl=30)
+    assert lease is not None
+    await store.outbox.stamp(lease, [event.id for event in events])
+    await store.views.begin("orders", start=0)
+    error = "KeyError: 'total'"
+    poison = SetAside(position=2, event_id=events[1].id, event="{}", key="order:0", error=error)
+    rows = tuple(NewRow(key=f"order:{place}", data="{}", position=place) for place in (1, 3))
+    batch = ViewBatch(view="orders", generation=1, after=0, upto=3, rows=rows, aside=(poison,))
+    await store.views.apply(lease, batch)
+    await store.leases.release(lease)
 
 
 async def _publish(store: Store) -> None:

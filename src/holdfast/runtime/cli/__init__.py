@@ -24,6 +24,7 @@ from holdfast.runtime.cli import (
     schedules,
     trace,
     unknown,
+    views,
     worker,
 )
 from holdfast.runtime.cli.parser import Parser
@@ -31,7 +32,7 @@ from holdfast.runtime.cli.parser import Parser
 __all__ = ["main"]
 
 GROUPS = (
-    worker, relay, jobs, dead, unknown, outbox, trace, queues, schedules, locks, guards, migrate, health, doctor, demo
+    worker, relay, jobs, dead, unknown, outbox, trace, queues, schedules, locks, guards, views, migrate, health, doctor, demo
 )  # fmt: skip
 
 
