@@ -64,7 +64,7 @@ async def emit(fleet, number):
 def declared(fleet):
     """The same view in the test's own process, to look at."""
     names: dict = {"hf": fleet.hf}
-    exec(COUNTS, names)  # noqa: S102  the program that the fleet runs
+    exec(COUNTS, names)  # the program that the fleet runs
     return names["counts"]
 
 

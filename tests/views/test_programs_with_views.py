@@ -12,7 +12,7 @@ from waiting import until
 from holdfast import Event, Holdfast
 from holdfast.kernel.errors import PayloadError, UsageError
 from holdfast.kernel.ids import new_id
-from holdfast.testing import drain
+from holdfast.testing import drain, inline
 
 
 class Submitted(msgspec.Struct):
@@ -78,6 +78,13 @@ async def test_drain_brings_views_up_to_date(hf):
     await hf.emit("application.withdrawn", {"application_id": 1}, key="a:1")
     await drain(hf)
     assert await view.get(1) is None
+
+
+async def test_inline_brings_views_up_to_date(hf):
+    view = declared(hf)
+    with inline(hf):
+        await hf.emit("application.submitted", {"application_id": 1, "name": "ada"}, key="a:1", expect=0)
+        assert await view.get(1) == Application(["ada"], "submitted")
 
 
 async def test_events_typed_by_the_function(hf):

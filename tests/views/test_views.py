@@ -226,7 +226,7 @@ async def test_a_rebuild_changes_places_when_it_is_as_far(bench):
 async def test_after_all_is_read_a_view_is_what_a_rebuild_makes(bench):
     view = bench.view(total)
     projector = await bench.run(view)
-    for number in range(40):
+    for number in range(20):
         await bench.publish(key=f"k{number % 3}", n=number)
         if number % 7 == 0:
             await bench.stop(projector)

@@ -66,10 +66,16 @@ class Blocking:
         self._portal, self._emitter = portal, emitter
 
     def emit(
-        self, type_: EventType[Any] | str, data: Any = None, *, key: str | None = None, tx: Any = None
+        self,
+        type_: EventType[Any] | str,
+        data: Any = None,
+        *,
+        key: str | None = None,
+        tx: Any = None,
+        expect: int | None = None,
     ) -> Emitted:
         """Store an event, in the transaction `tx` when one is given."""
-        return self._emitter.emit_sync(type_, data, key=key, tx=tx)
+        return self._emitter.emit_sync(type_, data, key=key, tx=tx, expect=expect)
 
     def enqueue(self, task: Task[P, R] | Call[P, R], /, *args: P.args, **kwargs: P.kwargs) -> Handle[R]:
         """Store a job, and return when it is stored for good."""

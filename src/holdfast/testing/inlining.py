@@ -40,8 +40,8 @@ def inline(hf: Holdfast, *, raise_dead: bool = False) -> Generator[list[Ran], No
                     await _run(hf, handle.id, ran, raise_dead=raise_dead)
         return handles
 
-    async def emit_and_run(type_: Any, data: Any, *, tx: object, **more: Any) -> Emitted:
-        emitted = await emit(type_, data, tx=tx, **more)
+    async def emit_and_run(type_: Any, data: Any, *, tx: object, **options: Any) -> Emitted:
+        emitted = await emit(type_, data, tx=tx, **options)
         if tx is None:
             await _run_handlers(hf, emitted.id, ran, raise_dead=raise_dead)
         return emitted
