@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Mapping
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, suppress
-from functools import partial
 from types import TracebackType
 from typing import Self
 from weakref import WeakSet
@@ -203,14 +202,14 @@ class Holdfast(Declaring, DeclaringViews, DeclaresCache, Eventing):
             poll=poll,
             keep=keep,
             stuck=stuck,
-            beside=partial(self._beside, ttl=min(TTL, lease)),
+            beside=self._beside,
         )
         self._workers.add(service)
         return service
 
-    def _beside(self, owner: str, *, ttl: float) -> list[Service]:
+    def _beside(self, owner: str, lease: float) -> list[Service]:
         """What a worker runs beside its jobs: consumers and relay, and those who keep views up to date."""
-        return [*self.bus.services(owner, ttl), *self.views.services(owner, ttl)]
+        return [*self.bus.services(owner, lease), *self.views.services(owner, min(TTL, lease))]
 
     def __repr__(self) -> str:
         return f"Holdfast({self.location!r})"
