@@ -53,8 +53,7 @@ _LOCK = """
 INSERT INTO holdfast.event_key AS k (key, version)
 SELECT u.key, 0 FROM unnest($1::text[]) WITH ORDINALITY AS u(key, place) ORDER BY u.place
 ON CONFLICT (key) DO UPDATE SET version = k.version"""
-_KNOWN = """
-SELECT o.id::text, o.version FROM unnest($1::uuid[]) AS g(id), holdfast.outbox o WHERE o.id = ANY(ARRAY[g.id])"""
+_KNOWN = "SELECT id::text, version FROM holdfast.outbox WHERE id = ANY($1::uuid[])"
 
 
 # The rows of keys are locked in the order of the keys, so that two callers wait for each other in one order; only then
@@ -62,8 +61,7 @@ SELECT o.id::text, o.version FROM unnest($1::uuid[]) AS g(id), holdfast.outbox o
 # order as the keys were given, which is that of their bytes.
 def _emit_sql(*, test: str, conflict: str) -> str:
     return f"""
-WITH known AS MATERIALIZED (
-    SELECT FROM unnest($1::uuid[]) AS g(id), holdfast.outbox o WHERE o.id = ANY(ARRAY[g.id]) LIMIT 1),
+WITH known AS MATERIALIZED (SELECT FROM holdfast.outbox o WHERE o.id = ANY($1::uuid[]) LIMIT 1),
 newer AS (
     INSERT INTO holdfast.event_key AS k (key, version)
     SELECT u.key, u.number FROM unnest($10::text[], $11::bigint[]) WITH ORDINALITY AS u(key, number, place)

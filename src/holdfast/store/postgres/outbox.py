@@ -26,6 +26,7 @@ from holdfast.store.postgres.connection import BEGIN, IMPATIENT
 from holdfast.store.postgres.emitting import emit
 from holdfast.store.postgres.failures import Blocked, is_taken
 from holdfast.store.postgres.relaying import COLUMNS, to_event
+from holdfast.store.postgres.rows import one_story
 from holdfast.store.postgres.subject import Home, Subject
 from holdfast.store.records import Lease
 from holdfast.store.statements import Procedure, Statement
@@ -85,10 +86,16 @@ def find(*, state: OutboxState | None, limit: int, **wanted: str | None) -> Proc
     """Newest first. What waits is in two indexes: what is held, and what is not."""
     given = {column: value for column, value in wanted.items() if value is not None}
     tests = [f"o.{column} = ${place}::text" for place, column in enumerate(given, 2)]
+    order = "o.seq DESC"
+    if "key" in given:
+        order = "o.version DESC"  # it is the same, and only the index by key has it
+    elif "correlation_id" in given:
+        place = 2 + list(given).index("correlation_id")
+        tests[place - 2], order = one_story("o", "seq", place)
     found: list[OutboxEvent] = []
     for part in _STATES[state]:
         where = " AND ".join([*tests, *part]) or "true"
-        sql = f"SELECT {COLUMNS} FROM holdfast.outbox o WHERE {where} ORDER BY o.seq DESC LIMIT $1"
+        sql = f"SELECT {COLUMNS} FROM holdfast.outbox o WHERE {where} ORDER BY {order} LIMIT $1"
         found += map(to_event, (yield Statement(sql, (limit, *given.values()))))
     found.sort(key=lambda event: event.seq, reverse=True)
     return found[:limit]

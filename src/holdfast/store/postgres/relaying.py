@@ -197,12 +197,13 @@ SELECT version, coalesce(until <= holdfast.now(), false) FROM holdfast.event_blo
 _SET_BLOCK = """
 INSERT INTO holdfast.event_block (key, version, until) VALUES ($1::text, $2::bigint, to_timestamp($3::float8))
 ON CONFLICT (key) DO UPDATE SET version = excluded.version, until = excluded.until"""
+# The inner part says no more than the index by key has: with the rest of it the planner may take another one.
 _LET_GO = """
-UPDATE holdfast.outbox SET held = false
-WHERE key = $1::text AND version < $2::bigint AND held AND rest_until IS NULL AND state = 'waiting'"""
+UPDATE holdfast.outbox SET held = false WHERE state = 'waiting' AND seq = ANY(ARRAY(
+    SELECT seq FROM holdfast.outbox WHERE key = $1::text AND version < $2::bigint AND held AND rest_until IS NULL))"""
 _HOLD = """
-UPDATE holdfast.outbox SET held = true
-WHERE key = $1::text AND version > $2::bigint AND version < $3::bigint AND state = 'waiting' AND NOT held"""
+UPDATE holdfast.outbox SET held = true WHERE state = 'waiting' AND NOT held AND seq = ANY(ARRAY(
+    SELECT seq FROM holdfast.outbox WHERE key = $1::text AND version > $2::bigint AND version < $3::bigint))"""
 # Those behind it go on, from the next look on.
 _UNBLOCK = """
 UPDATE holdfast.event_block b SET until = holdfast.now()

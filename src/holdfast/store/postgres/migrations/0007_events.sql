@@ -44,7 +44,7 @@ CREATE UNIQUE INDEX outbox_log ON holdfast.outbox (position) WHERE position IS N
 CREATE INDEX outbox_for_relay ON holdfast.outbox (seq) WHERE state = 'waiting' AND NOT held;
 CREATE INDEX outbox_resting ON holdfast.outbox (rest_until) WHERE state = 'waiting' AND rest_until IS NOT NULL;
 CREATE INDEX outbox_behind ON holdfast.outbox (key, version) WHERE held AND rest_until IS NULL;
-CREATE INDEX outbox_aside ON holdfast.outbox (state, seq) WHERE held;
+CREATE INDEX outbox_aside ON holdfast.outbox (state, seq) WHERE held AND state <> 'published';
 CREATE INDEX outbox_by_correlation ON holdfast.outbox (correlation_id, seq) WHERE correlation_id IS NOT NULL;
 
 -- Rows are published soon after they came: clean up as often as among the jobs.
@@ -104,5 +104,5 @@ CREATE TABLE holdfast.stray (
 CREATE UNIQUE INDEX stray_once ON holdfast.stray (hash);
 
 -- One story is found by its correlation id, whatever became of its jobs.
-CREATE INDEX job_by_correlation ON holdfast.job (correlation_id) WHERE correlation_id IS NOT NULL;
-CREATE INDEX history_by_correlation ON holdfast.history (correlation_id) WHERE correlation_id IS NOT NULL;
+CREATE INDEX job_by_correlation ON holdfast.job (correlation_id, id) WHERE correlation_id IS NOT NULL;
+CREATE INDEX history_by_correlation ON holdfast.history (correlation_id, id) WHERE correlation_id IS NOT NULL;
