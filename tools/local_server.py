@@ -45,14 +45,21 @@ class LocalServer(ABC):
     def _wait(self) -> None:
         end = time.monotonic() + _PATIENCE
         while True:
-            try:
-                socket.create_connection(("127.0.0.1", self.port), timeout=1).close()
-            except OSError:
-                if time.monotonic() > end:
-                    raise
-                time.sleep(0.01)
-            else:
+            if self._popen is None or self._popen.poll() is not None:
+                raise RuntimeError(f"{self.name} ended as soon as it was started: {' '.join(self.command())}")
+            if self._answers():
                 return
+            if time.monotonic() > end:
+                raise RuntimeError(f"{self.name} does not listen after {_PATIENCE:g} s.")
+            time.sleep(0.01)
+
+    def _answers(self) -> bool:
+        try:
+            with socket.create_connection(("127.0.0.1", self.port), timeout=1) as found:
+                # To a port that nobody listens to, the system may connect a socket with itself.
+                return bool(found.getsockname() != found.getpeername())
+        except OSError:
+            return False
 
     def freeze(self) -> None:
         """When it returns, no thread of it runs any more: the last of them may still answer after the signal was sent."""

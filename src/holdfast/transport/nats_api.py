@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from datetime import datetime, timedelta
+from datetime import datetime
 from typing import Any, Literal, TypeVar
 
 import msgspec
 
+from holdfast.kernel.clock import moment
 from holdfast.kernel.errors import TransportUnavailable
 from holdfast.transport.nats_link import Link
 
@@ -186,6 +187,5 @@ def status_of(message: Any) -> str | None:
 
 
 def ago(now: datetime, seconds: float) -> datetime:
-    """Long ago is the year 1970."""
-    epoch = now.replace(year=1970)
-    return epoch if seconds > (now - epoch).total_seconds() else now - timedelta(seconds=seconds)
+    """Long ago is 1970."""
+    return moment(max(0.0, now.timestamp() - seconds))

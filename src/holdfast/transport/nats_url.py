@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import ssl
+from importlib.util import find_spec
+from pathlib import Path
 from typing import Any
 from urllib.parse import SplitResult, parse_qsl, unquote, urlsplit
 
@@ -41,7 +43,7 @@ def parse(url: str) -> Target:
     elif user:
         options["token"] = unquote(user)
     if "creds" in given:
-        options["user_credentials"] = given["creds"]
+        options["user_credentials"] = _credentials(given["creds"], shown)
     if parts.scheme == "tls" or any(name in given for name in _TLS):
         options["tls"] = _context(given, shown)
     secrets = [unquote(each) for each in (password or (user if not colon else ""),) if each]
@@ -83,6 +85,14 @@ def _query(parts: SplitResult, shown: str) -> dict[str, str]:
                 f"The NATS URL {shown} has the option {show(name)}; there are: {', '.join(_ALLOWED)}."
             )
     return given
+
+
+def _credentials(file: str, shown: str) -> str:
+    if not Path(file).is_file():
+        raise UsageError(f"The NATS URL {shown} names a file of credentials that is not there: {show(file)}.")
+    if find_spec("nkeys") is None:
+        raise UsageError("NATS with a file of credentials needs nkeys: pip install nats-py[nkeys]")
+    return file
 
 
 def _context(given: dict[str, str], shown: str) -> ssl.SSLContext:

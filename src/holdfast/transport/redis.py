@@ -20,6 +20,7 @@ _AT_ONCE, _BYTES_AT_ONCE = (
     4 * 1024 * 1024,
 )  # in one transaction of Redis, during which it does nothing else
 _TRIMMED_AT_ONCE = 10_000
+_MEMBER_KEPT = 86_400_000  # milliseconds: a day
 
 
 class RedisTransport:
@@ -107,9 +108,9 @@ class RedisTransport:
     async def trim(self, *, keep: float) -> None:
         """In parts: whole nodes of the stream first, which is quick, and then the rest of the last one."""
         milliseconds = int(check_seconds("keep", keep) * 1000)
-        while await self._link.run("trim", self._topic, milliseconds, _TRIMMED_AT_ONCE, 0):
+        while await self._link.run("trim", self._topic, milliseconds, _MEMBER_KEPT, _TRIMMED_AT_ONCE):
             pass
-        await self._link.run("trim", self._topic, milliseconds, 0, 1)
+        await self._link.run("trim", self._topic, milliseconds, _MEMBER_KEPT, 0)
 
 
 def _fields(message: Message) -> list[str | bytes]:

@@ -23,7 +23,7 @@ def open_transport(url: Any) -> Transport:
     if not colon or scheme not in _ADAPTERS:
         raise UsageError(
             f"The URL of a transport begins with {', '.join(f'{name}://' for name in _ADAPTERS)}; "
-            f"got {show(scheme if colon else 'one without ://')}. Without a transport events go through the store itself."
+            f"got {show(scheme if colon else 'one without ://')}. Without a transport everything goes through the store itself."
         )
     module, name, extra = _ADAPTERS[scheme]
     try:

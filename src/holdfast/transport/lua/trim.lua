@@ -1,5 +1,6 @@
--- Forget what is old and what every group has acknowledged; and members that hold nothing and were not seen for a day.
--- KEYS[1]: the stream. ARGV: the milliseconds to keep, the most to forget, 1 to forget the rest of a node too.
+-- Forget what is old and what every group has acknowledged; and members that hold nothing and were not seen for long.
+-- KEYS[1]: the stream. ARGV: the milliseconds to keep, those after which a member is forgotten, the most messages to forget;
+-- 0: all of them, also those of a node that has younger ones.
 -- Answers with the number of messages forgotten.
 if redis.call('EXISTS', KEYS[1]) == 0 then return 0 end
 local time = redis.call('TIME')
@@ -29,12 +30,12 @@ for _, facts in ipairs(redis.call('XINFO', 'GROUPS', KEYS[1])) do
     lower({last[1], last[2] + 1})
   end
   for _, member in ipairs(redis.call('XINFO', 'CONSUMERS', KEYS[1], group)) do
-    if field(member, 'pending') == 0 and field(member, 'idle') > 86400000 then
+    if field(member, 'pending') == 0 and field(member, 'idle') > tonumber(ARGV[2]) then
       redis.call('XGROUP', 'DELCONSUMER', KEYS[1], group, field(member, 'name'))
     end
   end
 end
 
 local mark = string.format('%.0f-%.0f', math.max(low[1], 0), low[2])
-if ARGV[3] == '1' then return redis.call('XTRIM', KEYS[1], 'MINID', '=', mark) end
+if ARGV[3] == '0' then return redis.call('XTRIM', KEYS[1], 'MINID', '=', mark) end
 return redis.call('XTRIM', KEYS[1], 'MINID', '~', mark, 'LIMIT', ARGV[2])
