@@ -265,6 +265,20 @@ async def test_many_groups_are_listed_on_all_pages(nats, opened, topic):
     assert await transport.groups() == names
 
 
+async def test_large_messages_come_in_parts(nats, opened, topic, monkeypatch):
+    monkeypatch.setattr("holdfast.transport.nats_consumer._BYTES", 1024 * 1024)
+    transport = await opened(f"{nats.url}?topic={topic}")
+    consumer = await transport.consumer("g", "m", redeliver_after=HELD)
+    texts = [b"%d" % number * 400_000 for number in range(7)]
+    await publish(transport, texts)
+    found = []
+    while len(found) < 7:
+        some = await consumer.fetch(100, wait=1)
+        assert 1 <= len(some) <= 2
+        found += texts_of(some)
+    assert found == texts
+
+
 async def test_an_acknowledgement_after_a_loss_is_none(nats, opened, topic):
     transport = await opened(f"{nats.url}?topic={topic}")
     consumer = await transport.consumer("g", "m", redeliver_after=HELD)

@@ -339,7 +339,9 @@ class MemoryConsumer:
         self._broker.give_back(self._group, self._member, [int(mark) for mark in marks])
 
     async def close(self) -> None:
-        self._broker.give_back(self._group, self._member, None)
+        with suppress(TransportUnavailable, NotOpen):
+            await self._transport._reached()  # noqa: SLF001
+            self._broker.give_back(self._group, self._member, None)
 
 
 def _happens(chance: float) -> bool:

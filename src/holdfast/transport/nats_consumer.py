@@ -12,7 +12,7 @@ from typing import Any
 import msgspec
 
 from holdfast.kernel.clock import monotonic, timeout
-from holdfast.kernel.errors import TransportUnavailable, UsageError
+from holdfast.kernel.errors import NotOpen, TransportUnavailable, UsageError
 from holdfast.kernel.names import check_int, check_seconds
 from holdfast.kernel.show import show
 from holdfast.kernel.telemetry import note
@@ -25,6 +25,7 @@ _SLICE = 5.0  # seconds for which the server waits on our behalf: a frozen one i
 _MOST = 10_000
 _UNACKNOWLEDGED = 10_000  # of all members together; the server gives no more
 _NOTHING = ("404", "408")  # no messages; none came in time
+_BYTES = 64 * 1024 * 1024  # in one answer: as large as a message of NATS can be
 _AT_ONCE = 1_000
 _MARK = re.compile(r"\$JS\.ACK\.[^\s*>]+")
 
@@ -100,7 +101,7 @@ class NatsConsumer:
         return self._inbox
 
     async def _pull(self, inbox: _Inbox, limit: int, wait: float) -> list[Received]:
-        asked: dict[str, Any] = {"batch": limit}
+        asked: dict[str, Any] = {"batch": limit, "max_bytes": _BYTES}
         asked |= {"expires": int(max(wait, 0.001) * SECOND)} if wait else {"no_wait": True}
         try:
             async with timeout(wait + self._link.patience):
@@ -108,7 +109,7 @@ class NatsConsumer:
         except FAILURES as error:
             await self._link.broke(inbox.connection)
             raise self._link.translated(error) from error
-        if status is not None and status[0] not in _NOTHING:
+        if status is not None and status[0] not in _NOTHING and not inbox.arrived:
             await self._understand(*status)
         return inbox.taken(limit)
 
@@ -155,7 +156,7 @@ class NatsConsumer:
         inbox, self._inbox = self._inbox, None
         if inbox is not None:
             self._hold(inbox.taken(_MOST))
-        with suppress(TransportUnavailable):
+        with suppress(TransportUnavailable, NotOpen):
             await self.give_back(list(self._held))
         if inbox is not None:
             with suppress(*FAILURES):
@@ -175,7 +176,9 @@ class _Inbox:
         self._changed = asyncio.Event()
 
     async def begin(self) -> None:
-        self._subscription = await self.connection.client.subscribe(f"{self._subject}.*", cb=self._came)
+        self._subscription = await self.connection.client.subscribe(
+            f"{self._subject}.*", cb=self._came, pending_bytes_limit=0
+        )
         self.connection.on_loss(self._changed.set)
 
     async def end(self) -> None:

@@ -17,6 +17,7 @@ from nats.aio.client import Client
 from holdfast.kernel.clock import timeout
 from holdfast.kernel.errors import NotOpen, TransportUnavailable, UsageError
 from holdfast.kernel.masking import hide
+from holdfast.kernel.spawn import end, is_cancelled, start
 from holdfast.transport.nats_url import Target
 
 T = TypeVar("T")
@@ -95,28 +96,47 @@ class Link:
         self._connection: Connection | None = None
         self._loop: asyncio.AbstractEventLoop | None = None
         self._process = 0
-        self._making = asyncio.Lock()
+        self._making: asyncio.Task[Connection] | None = None
 
     def open(self) -> None:
         here = asyncio.get_running_loop()
         if self._loop is not here or self._process != os.getpid():
             self._check_is_free()
-            self._connection, self._making = None, asyncio.Lock()
+            self._connection = self._making = None
             self._loop, self._process = here, os.getpid()
 
     async def close(self) -> None:
         connection, self._connection = self._connection, None
+        making, self._making = self._making, None
         loop, self._loop = self._loop, None
-        if connection is not None and loop is asyncio.get_running_loop() and self._process == os.getpid():
+        if loop is not asyncio.get_running_loop() or self._process != os.getpid():
+            return
+        if making is not None:
+            await end(making)
+        if connection is not None:
             await connection.end(broken=False)
 
     async def connection(self) -> Connection:
         self._check()
-        async with self._making:
-            if self._connection is None or not self._connection.alive:
-                await self._drop(self._connection)
-                self._connection = await self.in_time(self._connect())
+        if self._connection is not None and self._connection.alive:
             return self._connection
+        if self._making is None or self._making.done():
+            self._making = start(self._make(), name="nats-connect")
+            self._making.add_done_callback(
+                lambda made: made.cancelled() or made.exception()
+            )  # it is heard of
+        try:
+            # All who need one wait for the same: one after the other, the last would wait for very long.
+            return await asyncio.shield(self._making)
+        except asyncio.CancelledError:
+            if is_cancelled():
+                raise
+            raise NotOpen(f"The transport to NATS at {self.shown} was closed meanwhile.") from None
+
+    async def _make(self) -> Connection:
+        await self._drop(self._connection)
+        self._connection = await self.in_time(self._connect())
+        return self._connection
 
     async def broke(self, connection: Connection) -> None:
         """It gave no answer in time: the next call makes another."""

@@ -8,7 +8,7 @@ from contextlib import suppress
 from typing import Any
 
 from holdfast.kernel.clock import monotonic
-from holdfast.kernel.errors import TransportUnavailable, UsageError
+from holdfast.kernel.errors import NotOpen, TransportUnavailable, UsageError
 from holdfast.kernel.names import check_int, check_seconds
 from holdfast.kernel.show import show
 from holdfast.kernel.telemetry import note
@@ -88,7 +88,7 @@ class RedisConsumer:
         self._next_look = 0.0  # it may be this one who takes them again
 
     async def close(self) -> None:
-        with suppress(TransportUnavailable):
+        with suppress(TransportUnavailable, NotOpen):
             await self._set_free([], leaves=True)
 
     async def _set_free(self, marks: Iterable[str], *, leaves: bool = False) -> None:

@@ -399,6 +399,17 @@ class OpeningConformance(Conformance):
         consumer = await store.consumer("billing", "m", redeliver_after=HELD, from_start=True)
         assert texts_of(await take(consumer, 1)) == bodies(1)
 
+    async def test_everything_can_be_closed_in_any_order(self, store: Transport) -> None:
+        consumer = await store.consumer("billing", "m", redeliver_after=HELD)
+        await publish(store, bodies(1))
+        assert len(await take(consumer, 1)) == 1
+        await store.close()
+        with raises(NotOpen):
+            await consumer.fetch(1, wait=0)
+        await consumer.close()
+        await consumer.close()
+        await store.close()
+
     async def test_it_says_what_may_be_lost(self, store: Transport) -> None:
         assert store.name
         assert len(store.loss) > 20, "in words"

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import asyncio
 import subprocess
 import sys
 
+from holdfast.kernel.clock import monotonic
 from holdfast.kernel.errors import TransportUnavailable
 from holdfast.kernel.loops import call_in_thread
 from holdfast.kernel.spawn import spawn
@@ -67,6 +69,19 @@ class TransportFaultsConformance(Conformance):
             await self.bench.thaw()
         await publish_stubbornly(hasty, bodies(1))
         assert firsts(texts_of(await take_all(consumer, bodies(1)))) == bodies(1)
+
+    async def test_many_who_call_a_frozen_broker_do_not_wait_for_each_other(self, store: Transport) -> None:
+        hasty = await stubborn(lambda: self.bench.hasty(store))
+        await self.bench.freeze()
+        try:
+            for _ in range(2):
+                began = monotonic()
+                answers = await asyncio.gather(*(hasty.groups() for _ in range(50)), return_exceptions=True)
+                assert {type(answer) for answer in answers} <= {TransportUnavailable}
+                assert monotonic() - began < 12, "one after the other they would take 25 s"
+        finally:
+            await self.bench.thaw()
+        assert await stubborn(hasty.groups) == []
 
     async def test_what_was_published_survives_the_death_of_the_broker(self, store: Transport) -> None:
         consumer = await store.consumer("billing", "m", redeliver_after=HELD)
