@@ -59,3 +59,7 @@ def test_the_page_on_guards_prints_what_it_says(tmp_path):
 
 def test_the_page_on_views_prints_what_it_says(tmp_path):
     assert pasted("docs/views.md", tmp_path) == "".join(blocks("docs/views.md", "text"))
+
+
+def test_the_page_on_events_prints_what_it_says(tmp_path):
+    assert pasted("docs/events.md", tmp_path) == "".join(blocks("docs/events.md", "text"))
