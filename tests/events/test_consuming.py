@@ -225,8 +225,8 @@ async def far(url, broker):
         url, transport=MemoryTransport(broker), events=EventSettings(redeliver_after=1)
     ) as hf:
         async with hf.transaction() as tx:
-            await tx.execute("CREATE TABLE IF NOT EXISTS effects (event TEXT)")
-            await tx.execute("DELETE FROM effects")
+            await tx.execute("DROP TABLE IF EXISTS effects")  # databases are used again
+            await tx.execute("CREATE TABLE effects (event TEXT)")
         yield hf
 
 

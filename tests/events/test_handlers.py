@@ -27,8 +27,8 @@ class Order:
 async def shop(hf):
     """With a table for what handlers write."""
     async with hf.transaction() as tx:
-        await tx.execute("CREATE TABLE IF NOT EXISTS bills (event TEXT, who TEXT)")
-        await tx.execute("DELETE FROM bills")
+        await tx.execute("DROP TABLE IF EXISTS bills")  # databases are used again
+        await tx.execute("CREATE TABLE bills (event TEXT, who TEXT)")
     return hf
 
 

@@ -100,9 +100,9 @@ class StoreConsumer(Consumer):
 
     async def _serve(self, lease: Lease) -> None:
         await self.subscribe()  # others may have read on meanwhile
-        seen = monotonic()
+        seen, is_busy = monotonic(), True
         while True:
-            if not await self.has_room():
+            if is_busy and not await self.has_room():
                 await sleep(jittered(_FULL))
                 continue
             is_busy = await self.turn(lease)

@@ -42,8 +42,7 @@ class Leading(Looping):
             await sleep(jittered(self._ttl / 3))
 
     async def _term(self) -> None:
-        lease = await self._store.leases.acquire(self._lease_name, owner=self._owner, ttl=self._ttl)
-        if lease is None:
+        if (lease := await self._taken()) is None:
             self._trouble = None  # another does it
             return
         work = start(self._serve(lease), name=self._name)
@@ -56,6 +55,13 @@ class Leading(Looping):
             await asyncio.shield(spawn(self._give_up(lease), name=f"{self._name}-release"))
         if not work.cancelled():
             work.result()
+
+    async def _taken(self) -> Lease | None:
+        """Looked at before it is asked for: looking takes no lock, and most of the time another has it."""
+        held = await self._store.leases.get(self._lease_name)
+        if held is not None and held.owner != self._owner:
+            return None
+        return await self._store.leases.acquire(self._lease_name, owner=self._owner, ttl=self._ttl)
 
     async def _keep(self, lease: Lease, work: asyncio.Task[None]) -> None:
         """Until the work is over, or somebody else may hold the lease."""
