@@ -17,9 +17,9 @@ from holdfast.store.view_records import BURIED, Aside, Checkpoint, Loaded, ViewB
 _CHECKPOINT = """view, generation, state, start, position, history,
     date_part('epoch', seen_at), date_part('epoch', begun_at)"""
 _ROW = "r.key, r.data, r.source, r.version, r.position, date_part('epoch', r.updated_at)"
-_SERVED = (
-    "FROM holdfast.view AS v JOIN holdfast.view_row AS r ON r.view = v.view AND r.generation = v.generation"
-)
+# As a value of its own, so that the rows of a page are read in the order of the primary key, and no more of them.
+_SERVED = """FROM holdfast.view_row AS r WHERE r.view = $1::text
+    AND r.generation = (SELECT v.generation FROM holdfast.view AS v WHERE v.view = $1::text AND v.state = 'serving')"""
 _ASIDE = """a.view, a.generation, a.position, a.event_id::text, a.key, a.event, a.error, a.tries,
     date_part('epoch', a.at), date_part('epoch', a.tried_at)"""
 _THIS = "view = $1::text AND generation = $2::bigint"
@@ -63,7 +63,7 @@ def get(view: str, key: str) -> Procedure[ViewRow | None]:
     return _to_row(rows[0]) if rows else None
 
 
-_GET = f"SELECT {_ROW} {_SERVED} WHERE v.view = $1::text AND v.state = 'serving' AND r.key = $2::text"
+_GET = f"SELECT {_ROW} {_SERVED} AND r.key = $2::text"
 
 
 def _to_row(row: Sequence[Any]) -> ViewRow:
@@ -71,13 +71,15 @@ def _to_row(row: Sequence[Any]) -> ViewRow:
 
 
 def find(view: str, *, prefix: str, after: str | None, limit: int) -> Procedure[list[ViewRow]]:
-    rows = yield Statement(_FIND, (view, prefix, behind(prefix), after or "", limit))
-    return [_to_row(row) for row in rows]
+    """The end is a part of the text, or all keys behind those with the prefix would be walked through."""
+    end, given = behind(prefix), (view, prefix, after or "", limit)
+    statement = Statement(_FIND_ALL, given) if end is None else Statement(_FIND, (*given, end))
+    return [_to_row(row) for row in (yield statement)]
 
 
-_FIND = f"""
-SELECT {_ROW} {_SERVED} WHERE v.view = $1::text AND v.state = 'serving' AND r.key >= $2::text
-    AND ($3::text IS NULL OR r.key < $3::text) AND r.key > $4::text AND r.data IS NOT NULL ORDER BY r.key LIMIT $5"""
+_FIND_FROM = f"SELECT {_ROW} {_SERVED} AND r.key >= $2::text AND r.key > $3::text"
+_FIND_ALL = f"{_FIND_FROM} AND r.data IS NOT NULL ORDER BY r.key LIMIT $4"
+_FIND = f"{_FIND_FROM} AND r.key < $5::text AND r.data IS NOT NULL ORDER BY r.key LIMIT $4"
 
 
 def load(view: str, generation: int, keys: Sequence[str]) -> Procedure[Loaded]:
@@ -102,7 +104,7 @@ def apply(lease: Lease, batch: ViewBatch) -> Procedure[bool]:
     if batch.rows:
         rows = sorted(batch.rows, key=lambda row: row.key)
         columns = [[getattr(row, name) for row in rows] for name in _WRITTEN]
-        yield Statement(_WRITE, (*this, *columns))
+        yield Statement(_WRITE, (*this, *columns, BURIED))
     if batch.aside:
         columns = [[getattr(event, name) for event in batch.aside] for name in _KEPT]
         yield Statement(_SET_ASIDE, (*this, *columns))
@@ -126,12 +128,13 @@ _MOVED = f"""
 SELECT 1 FROM holdfast.view WHERE {_THIS} AND state <> 'old' AND position = $3::bigint AND token = $4::bigint"""
 _WRITTEN = ("key", "data", "source", "version", "position")
 _WRITE = """
-INSERT INTO holdfast.view_row AS r (view, generation, key, data, source, version, position, updated_at)
-SELECT $1::text, $2::bigint, w.*, n.now
-FROM unnest($3::text[], $4::text[], $5::text[], $6::bigint[], $7::bigint[]) AS w
+INSERT INTO holdfast.view_row AS r (view, generation, key, data, source, version, position, updated_at, forget)
+SELECT $1::text, $2::bigint, w.key, w.data, w.source, w.version, w.position, n.now,
+    CASE WHEN w.data IS NULL THEN ceil((date_part('epoch', n.now) + $8::float8) / 60)::bigint END
+FROM unnest($3::text[], $4::text[], $5::text[], $6::bigint[], $7::bigint[]) AS w (key, data, source, version, position)
     CROSS JOIN (SELECT holdfast.now() AS now) AS n
 ON CONFLICT (view, generation, key) DO UPDATE SET data = excluded.data, source = excluded.source,
-    version = excluded.version, position = excluded.position, updated_at = excluded.updated_at
+    version = excluded.version, position = excluded.position, updated_at = excluded.updated_at, forget = excluded.forget
 WHERE r.position < excluded.position"""
 _KEPT = ("position", "event_id", "key", "event", "error")
 _SET_ASIDE = """
@@ -217,7 +220,7 @@ def prune(limit: int) -> Procedure[int]:
         if left <= 0:
             return limit
         yield Statement(f"DELETE FROM holdfast.view WHERE {_THIS} AND state = 'old'", (view, generation))
-    return limit - left + len((yield Statement(_PRUNE_DELETED, (left, BURIED))))
+    return limit - left + len((yield Statement(_PRUNE_DELETED, (left,))))
 
 
 _PRUNE = """
@@ -230,9 +233,8 @@ _PRUNES = [
 ]
 _PRUNE_DELETED = """
 DELETE FROM holdfast.view_row WHERE ctid = ANY(ARRAY(
-    SELECT ctid FROM holdfast.view_row
-    WHERE data IS NULL AND updated_at <= (SELECT holdfast.now()) - make_interval(secs => $2::float8)
-    ORDER BY updated_at LIMIT $1 FOR UPDATE SKIP LOCKED)) RETURNING 1"""
+    SELECT ctid FROM holdfast.view_row WHERE forget <= (SELECT floor(date_part('epoch', holdfast.now()) / 60)::bigint)
+    ORDER BY forget LIMIT $1 FOR UPDATE SKIP LOCKED)) RETURNING 1"""
 
 
 @checked

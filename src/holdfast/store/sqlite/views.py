@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Sequence
 from functools import partial
 
@@ -17,9 +18,8 @@ from holdfast.store.view_records import BURIED, Aside, Checkpoint, Loaded, ViewB
 
 _CHECKPOINT = "view, generation, state, start, position, history, seen_at, begun_at"
 _ROW = "r.key, r.data, r.source, r.version, r.position, r.updated_at"
-_SERVED = (
-    "FROM holdfast_view AS v JOIN holdfast_view_row AS r ON r.view = v.view AND r.generation = v.generation"
-)
+_SERVED = """FROM holdfast_view_row AS r WHERE r.view = ?1
+    AND r.generation = (SELECT v.generation FROM holdfast_view AS v WHERE v.view = ?1 AND v.state = 'serving')"""
 _ASIDE = "view, generation, position, event_id, key, event, error, tries, at, tried_at"
 
 
@@ -59,7 +59,7 @@ def checkpoints(db: Db, *, view: str | None, limit: int) -> list[Checkpoint]:
 
 
 def get(db: Db, view: str, key: str) -> ViewRow | None:
-    sql = f"SELECT {_ROW} {_SERVED} WHERE v.view = ? AND v.state = 'serving' AND r.key = ?"
+    sql = f"SELECT {_ROW} {_SERVED} AND r.key = ?2"
     row = db.row(sql, view, key)
     return None if row is None else _to_row(row)
 
@@ -69,9 +69,12 @@ def _to_row(row: Row) -> ViewRow:
 
 
 def find(db: Db, view: str, *, prefix: str, after: str | None, limit: int) -> list[ViewRow]:
-    sql = f"""SELECT {_ROW} {_SERVED} WHERE v.view = ?1 AND v.state = 'serving' AND r.key >= ?2
-        AND (?3 IS NULL OR r.key < ?3) AND r.key > ?4 AND r.data IS NOT NULL ORDER BY r.key LIMIT ?5"""
-    return [_to_row(row) for row in db.rows(sql, view, prefix, behind(prefix), after or "", limit)]
+    """The end is a part of the text, or all keys behind those with the prefix would be walked through."""
+    end = behind(prefix)
+    sql = f"""SELECT {_ROW} {_SERVED} AND r.key >= ?2 AND r.key > ?3
+        {"" if end is None else "AND r.key < ?5"} AND r.data IS NOT NULL ORDER BY r.key LIMIT ?4"""
+    given = (view, prefix, after or "", limit)
+    return [_to_row(row) for row in db.rows(sql, *given, *([] if end is None else [end]))]
 
 
 def load(db: Db, view: str, generation: int, keys: Sequence[str]) -> Loaded:
@@ -90,8 +93,10 @@ def apply(db: Db, lease: Lease, batch: ViewBatch) -> bool:
         WHERE view = ? AND generation = ? AND state <> 'old' AND position = ?"""
     if not db.run(moved, batch.upto, lease.token, db.now, *this, batch.after):
         return _was_ours(db, lease, batch)
+    buried = math.ceil((db.now + BURIED) / 60)
     for row in batch.rows:
-        db.run(_WRITE, *this, row.key, row.data, row.source, row.version, row.position, db.now)
+        forget = buried if row.data is None else None
+        db.run(_WRITE, *this, row.key, row.data, row.source, row.version, row.position, db.now, forget)
     for event in batch.aside:
         given = (event.position, event.event_id, event.key, event.event, event.error)
         db.run(_SET_ASIDE, *this, *given, db.now, db.now)
@@ -102,10 +107,10 @@ def apply(db: Db, lease: Lease, batch: ViewBatch) -> bool:
 
 _THIS = "view = ? AND generation = ?"
 _WRITE = """
-INSERT INTO holdfast_view_row AS r (view, generation, key, data, source, version, position, updated_at)
-VALUES (?, ?, ?, ?, ?, ?, ?, ?)
+INSERT INTO holdfast_view_row AS r (view, generation, key, data, source, version, position, updated_at, forget)
+VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)
 ON CONFLICT (view, generation, key) DO UPDATE SET data = excluded.data, source = excluded.source,
-    version = excluded.version, position = excluded.position, updated_at = excluded.updated_at
+    version = excluded.version, position = excluded.position, updated_at = excluded.updated_at, forget = excluded.forget
 WHERE r.position < excluded.position"""
 _SET_ASIDE = """
 INSERT INTO holdfast_view_aside AS a (view, generation, position, event_id, key, event, error, at, tried_at)
@@ -191,8 +196,8 @@ def _prune_of(db: Db, table: str, view: str, generation: int, limit: int) -> int
 
 def _prune_deleted(db: Db, limit: int) -> int:
     sql = """DELETE FROM holdfast_view_row WHERE (view, generation, key) IN (SELECT view, generation, key
-        FROM holdfast_view_row WHERE data IS NULL AND updated_at <= ? ORDER BY updated_at LIMIT ?)"""
-    return db.run(sql, db.now - BURIED, limit)
+        FROM holdfast_view_row WHERE forget <= ? ORDER BY forget LIMIT ?)"""
+    return db.run(sql, int(db.now // 60), limit)
 
 
 @checked

@@ -296,10 +296,18 @@ class ViewsConformance(Conformance):
         assert await store.views.apply(lease, batch(row("a", 1, None), row("b", 1)))
         await self.advance(store, BURIED - 1)
         assert await store.views.prune() == 0
-        await self.advance(store, 1)
+        await self.advance(store, 61)
         assert await store.views.prune() == 1
         assert await store.views.get(VIEW, "a") is None
         assert await keys(store) == ["b"]
+
+    async def test_a_deleted_row_that_comes_back_is_not_forgotten(self, store: Store) -> None:
+        lease = await begun(store)
+        assert await store.views.apply(lease, batch(row("a", 1, None)))
+        assert await store.views.apply(lease, batch(row("a", 2), after=1))
+        await self.advance(store, BURIED + 61)
+        assert await store.views.prune() == 0
+        assert await keys(store) == ["a"]
 
     async def test_a_view_that_is_forgotten_begins_anew(self, store: Store) -> None:
         lease = await begun(store)

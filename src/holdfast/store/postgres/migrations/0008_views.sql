@@ -27,10 +27,13 @@ CREATE TABLE holdfast.view_row (
     version    bigint,                    -- of the newest of them
     position   bigint           NOT NULL, -- of the newest event in it: only grows
     updated_at timestamptz      NOT NULL,
+    forget     bigint,                    -- the minute from which on a deleted row may be forgotten
     PRIMARY KEY (view, generation, key),
+    CONSTRAINT deleted_is_forgotten CHECK ((data IS NULL) = (forget IS NOT NULL)),
     CONSTRAINT source_has_version CHECK ((source IS NULL) = (version IS NULL))
 ) WITH (fillfactor = 80, autovacuum_vacuum_threshold = 1000, autovacuum_vacuum_scale_factor = 0.1);
-CREATE INDEX view_row_deleted ON holdfast.view_row (updated_at) WHERE data IS NULL;
+-- Nothing that every update changes is in an index, so that updates stay on their page.
+CREATE INDEX view_row_for_prune ON holdfast.view_row (forget) WHERE forget IS NOT NULL;
 
 -- Events that a projection could not take. The row of their key waits for them, and so do later events of that row.
 CREATE TABLE holdfast.view_aside (

@@ -26,10 +26,12 @@ CREATE TABLE holdfast_view_row (
     version    INTEGER,                   -- of the newest of them
     position   INTEGER NOT NULL,          -- of the newest event in it: only grows
     updated_at REAL    NOT NULL,
+    forget     INTEGER,                   -- the minute from which on a deleted row may be forgotten
     PRIMARY KEY (view, generation, key),
+    CHECK ((data IS NULL) = (forget IS NOT NULL)),
     CHECK ((source IS NULL) = (version IS NULL))
 ) WITHOUT ROWID;
-CREATE INDEX holdfast_view_row_deleted ON holdfast_view_row (updated_at) WHERE data IS NULL;
+CREATE INDEX holdfast_view_row_for_prune ON holdfast_view_row (forget) WHERE forget IS NOT NULL;
 
 -- Events that a projection could not take. The row of their key waits for them, and so do later events of that row.
 CREATE TABLE holdfast_view_aside (
