@@ -269,6 +269,16 @@ async def test_an_error_is_for_the_callers_of_that_load_and_not_kept(gallery, so
     assert await gallery(7) == 2
 
 
+async def test_after_an_error_another_process_need_not_wait(hf, other, on, source):
+    here, there = (declare(each, on, source, lease=600, wait=600) for each in (hf, other))
+    source.error = ZeroDivisionError("no")
+    with pytest.raises(ZeroDivisionError):
+        await here(7)
+    source.error = None
+    async with asyncio.timeout(60):
+        assert await there(7) == 2
+
+
 async def test_an_error_of_a_refresh_is_noted_and_the_stale_value_served(stale, source):
     assert await stale(7) == 1
     source.error = ZeroDivisionError("no")
@@ -453,6 +463,35 @@ async def test_a_refresh_that_fails_is_told_and_the_value_stays(gallery, source)
     with pytest.raises(ZeroDivisionError):
         await gallery.refresh(7)
     assert await gallery(7) == 1
+
+
+async def test_who_joins_a_refresh_that_another_process_invalidated_gets_what_is_newer(
+    gallery, other, on, source
+):
+    elsewhere = declare(other, on, source)
+    assert await gallery(7) == 1
+    source.gate.clear()
+    refreshing = asyncio.create_task(gallery.refresh(7))
+    await until(lambda: len(source.loads) == 2)
+    await elsewhere.invalidate(7)
+    after = asyncio.create_task(gallery(7))
+    await asyncio.sleep(0.05)
+    source.gate.set()
+    assert [await refreshing, await after] == [2, 3]
+
+
+async def test_a_refresh_does_not_take_an_older_value_for_its_own(gallery, other, on, source):
+    """Another refreshes at the same time, and takes the right: what is kept meanwhile is from before both."""
+    elsewhere = declare(other, on, source)
+    assert await gallery(7) == 1
+    source.gate.clear()
+    first = asyncio.create_task(gallery.refresh(7))
+    await until(lambda: len(source.loads) == 2)
+    second = asyncio.create_task(elsewhere.refresh(7))
+    await until(lambda: len(source.loads) == 3)
+    source.gate.set()
+    assert [await first, await second] == [2, 3]
+    assert await gallery(7) == 3
 
 
 async def test_two_processes_refresh_at_once(gallery, other, on, source):

@@ -32,9 +32,8 @@ class Flight:
     def __init__(self, wanted: Wanted, why: Why) -> None:
         self.wanted, self.why = wanted, why
         self.has_begun = False  # the function is called: what changes from now on, it may not have seen
-        self.is_outdated = (
-            False  # it was invalidated meanwhile: those who come now shall not have what it brings
-        )
+        self.is_outdated = False  # it was invalidated here: who comes now shall not have what it brings
+        self.is_refused = False  # what it brings was not kept, and is only for those who refresh
 
     @property
     def is_for_refreshing(self) -> bool:

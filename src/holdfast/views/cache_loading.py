@@ -46,8 +46,13 @@ class Loader:
             text = await self._with_right(flight, begun)
             if await self._keep(begun, text) or flight.is_outdated:
                 break
-            # Those who came after the invalidation have joined this flight, too: they get what is newer.
             note("cache.outdated", place=self._place.name, key=begun.key)
+            if (
+                why is Why.FORCED
+            ):  # whoever refreshes has what he asked for; what is kept now may be older than that
+                flight.is_refused = True
+                break
+            # Those who came after the invalidation have joined this flight, too: they get what is newer.
             why = Why.MISSING
         return text
 

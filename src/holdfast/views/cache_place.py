@@ -14,15 +14,14 @@ from holdfast.kernel.loops import PerLoop
 from holdfast.kernel.randomness import jittered
 from holdfast.kernel.spawn import cancel, spawn
 from holdfast.kernel.telemetry import note
-from holdfast.store.batching import Batcher
 from holdfast.store.cache_ports import SharedCache
 from holdfast.store.cache_records import Entry, Load, Why
 from holdfast.views.cache_keys import Wanted
+from holdfast.views.cache_looks import Looks
 
 T = TypeVar("T")
 PATIENCE = 2.0  # seconds for one question
 REST = 1.0  # seconds for which a place that has failed is not asked
-_AT_ONCE = 50  # keys in one question
 _PART = 500  # names in one invalidation
 _MOST_OWED = 100_000  # names that are invalidated later; the oldest are given up
 
@@ -33,9 +32,7 @@ class Place:
     def __init__(self, name: str, kept: SharedCache | None = None) -> None:
         self.name = name
         self._kept = kept
-        self._looks: PerLoop[Batcher[str, Entry]] = PerLoop(
-            lambda: Batcher(self._get, limit=_AT_ONCE, name=f"cache:{self.name}")
-        )
+        self._looks = PerLoop(lambda: Looks(self._get, f"cache:{self.name}"))
         self._rests_until = 0.0
         # Invalidations that could not be made yet. Until they are, this process takes nothing of these names from here.
         self._owed: dict[str, dict[str, None]] = {"key": {}, "tag": {}}
@@ -58,24 +55,22 @@ class Place:
     # --- reading ---
 
     async def look(self, wanted: Wanted) -> Entry | None:
-        """What may be served now. Questions that come while one is asked are asked together, so none is older than its caller."""
+        """What may be served now."""
         if self.is_local:
             return (await self.kept.get((wanted.key,)))[0]
         if self._is_silent() or self._is_owed(wanted):
             return None
         asked = monotonic()
-        found = await self._answer("look", self._looks.get().add((wanted.key,)))
-        return None if found is None else _aged(found[0], monotonic() - asked)
+        found = await self._answer("look", self._looks.get().look(wanted.key))
+        return None if found is None else _aged(found, monotonic() - asked)
 
     async def _get(self, keys: Sequence[str]) -> list[Entry]:
         """In time: others wait behind this question."""
-        distinct = tuple(dict.fromkeys(keys))
         try:
             async with timeout(PATIENCE):
-                found = dict(zip(distinct, await self.kept.get(distinct), strict=True))
+                return await self.kept.get(keys)
         except TimeoutError as error:
             raise StoreUnavailable(f"no answer within {PATIENCE:g} s") from error
-        return [found[key] for key in keys]
 
     # --- loading ---
 

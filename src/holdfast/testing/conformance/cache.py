@@ -83,6 +83,17 @@ class SharedCacheConformance(Conformance):
         await keep(store, "2")
         assert await value(store) == "2"
 
+    async def test_a_process_with_a_wrong_clock_sees_the_same_age(self, store: KeepsValues) -> None:
+        skew = getattr(self.bench.world, "skew", None)
+        if skew is None:
+            return
+        await keep(store)
+        for wrong in (-86_400.0, 86_400.0 * 2):
+            skew(wrong)
+            assert await look(store) == Entry("1", 0.0, 60.0, 600.0)
+        await keep(store, "2", "b")
+        assert await look(store, "b") == Entry("2", 0.0, 60.0, 600.0)
+
     async def test_many_keys_are_answered_in_their_order(self, store: KeepsValues) -> None:
         await keep(store, "1", "a")
         await keep(store, "2", "b")
