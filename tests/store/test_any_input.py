@@ -76,6 +76,12 @@ VERBS = {
     "holds.hold": ([[CLAIM], Held.GUARD], {}),
     "holds.unhold": ([Held.GUARD], {"queue": "q", "tasks": ["t"], "guard": "g", "limit": 5}),
     "holds.gated": ([], {"after": "g", "limit": 5}),
+    "holds.gates": ([], {"after": "g", "limit": 5}),
+    "holds.open_gates": ([{"g": 1}], {}),
+    "holds.shut_gates": (
+        [["q"]],
+        {"keys": ["g/1"], "guards": ["g"], "tasks": ["t"], "window": 5, "limit": 5},
+    ),
     "holds.expire": ([], {"limit": 5}),
     "holds.repair": ([], {"limit": 5}),
     "queues.pause": (["paused"], {"by": "a"}),

@@ -11,7 +11,7 @@ from holdfast.jobs.allowance import Allowance
 from holdfast.jobs.endings import Endings
 from holdfast.jobs.executor import Executor
 from holdfast.jobs.gate import Gate
-from holdfast.jobs.gating import is_closed, is_under
+from holdfast.jobs.gating import guard_of, is_closed
 from holdfast.jobs.judge import Ending, Released, Settled, Unknown
 from holdfast.jobs.pace import Pace
 from holdfast.jobs.registry import Registry
@@ -19,6 +19,7 @@ from holdfast.jobs.renewer import MARGIN
 from holdfast.jobs.returns import Returns
 from holdfast.jobs.room import Room
 from holdfast.jobs.run import Run, Stop
+from holdfast.jobs.shutting import Shutting
 from holdfast.jobs.slots import Slots
 from holdfast.kernel.clock import monotonic, shorten, sleep, timeout
 from holdfast.kernel.crashpoints import crashpoint
@@ -75,6 +76,7 @@ class Worker:
             store.claims, lease=lease, is_over=self._is_known_to_be_over, on_empty=self._all_are_back
         )
         self._gate = Gate()
+        self._shutting = Shutting(store, registry, window=self._window)
         self._tasks: list[asyncio.Task[None]] = []
         self._hurried = float("inf")  # on the monotonic clock: until then what runs may end, while it leaves
         self._grace: asyncio.Timeout | None = None  # for what runs, while it leaves
@@ -199,10 +201,11 @@ class Worker:
 
     async def _are_metered(self) -> bool:
         """Whether jobs are held that will soon be let go, at the rate of a limiter. Those of an open breaker may wait for long."""
-        closed = [guard for guard in self._registry.guards if is_closed(guard)]
-        return bool(closed) and any(
-            is_under(guard, gated.guard) for gated in await self._store.holds.gated() for guard in closed
-        )
+        guards = {guard.name: guard for guard in self._registry.guards}
+        if not any(map(is_closed, guards.values())):
+            return False
+        found = [guard_of(key, guards) for key in await self._store.holds.gates()]
+        return any(guard is not None and is_closed(guard) for guard in found)
 
     def _may_look(self) -> bool:
         return self._looked < self._hints
@@ -302,7 +305,14 @@ class Worker:
                 self._forget(run)
             else:
                 self._endings.add(run, Snooze(after=jittered(_STRANGE), reason="its guard refused it"))
+        await self._shut([*held.values()])
         self.look()  # for what is behind them
+
+    async def _shut(self, refused: Sequence[Run]) -> None:
+        try:
+            await self._shutting.behind(refused)
+        except HoldfastError as error:  # then they are claimed, and turned away one by one
+            note("worker.hold_failed", jobs=len(refused), error=repr(error))
 
     def _report(self, run: Run, ending: Ending) -> None:
         """A run has ended: its slot is free, and what became of it goes into the next commit."""

@@ -172,6 +172,28 @@ class Holds(Protocol):
     async def gated(self, *, after: str | None = None, limit: int = 100) -> list[Gated]:
         """The keys of guards for which jobs are held, in order, and how many. `after`: only keys behind this one."""
 
+    async def gates(self, *, after: str | None = None, limit: int = 1000) -> list[str]:
+        """The same keys without the numbers: nobody counts all of them several times a second."""
+
+    async def open_gates(self, numbers: Mapping[str, int]) -> dict[str, int]:
+        """Let go of so many jobs of each of these keys, the oldest first, all at once. Returns how many there were."""
+
+    async def shut_gates(
+        self,
+        queues: Sequence[str],
+        *,
+        keys: Sequence[str] = (),
+        guards: Sequence[str] = (),
+        tasks: Sequence[str] = (),
+        window: int = 100,
+        limit: int = 1000,
+    ) -> int:
+        """Hold ready jobs that their guard would refuse, so that nobody claims each of them to find out.
+
+        Looks at the next `limit` jobs of each queue: holds those of these rendered `keys`, and those of `tasks` that have any
+        key of `guards`. One with a concurrency key is left alone. `window` is that of the tenants, as for promote.
+        """
+
     async def expire(self, *, limit: int = 500) -> int:
         """Cancel queued jobs whose `expires` has passed."""
 
