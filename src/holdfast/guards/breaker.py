@@ -267,6 +267,10 @@ class Breaker:
             self._switch.let_go(monotonic())
         self._tell()
 
+    def forked(self) -> None:
+        """This is a child of the process: whoever holds the lock is not in it."""
+        self._lock = new_lock()
+
     def reset(self) -> None:
         """Closed, with nothing counted and nothing held."""
         with self._lock:
