@@ -325,6 +325,37 @@ async def test_a_guard_that_is_not_shared_gates_too(hf, provider):
     assert len(provider.times) == 5
 
 
+# --- tasks that do not call their guard ---
+
+
+async def test_a_task_that_never_calls_its_guard_does_not_keep_it_half_open(hf):
+    guard = hf.guard("api", breaker=Breaker(failures=1, cooldown=0.1, permits=3))
+    guard.breaker.hold_open()
+    guard.breaker.let_go()  # half open, and nobody will ever call
+
+    @hf.task(guard=guard)
+    async def only_gated() -> None: ...
+
+    async with hf.worker():
+        await all_done(await only_gated.enqueue_many([{}] * 4))
+        assert guard.breaker.state is State.CLOSED
+
+
+async def test_who_fails_without_a_call_has_failed_by_himself(hf):
+    guard = hf.guard("api", breaker=Breaker(failures=1, cooldown=0.1, permits=1))
+    guard.breaker.hold_open()
+    guard.breaker.let_go()
+
+    @hf.task(guard=guard, retry=FEW)
+    async def fail() -> None:
+        raise RuntimeError("a mistake of its own")
+
+    async with hf.worker():
+        handle = await fail.enqueue()
+        await until(lambda: _is(handle, JobState.DEAD))
+    assert (await handle.record()).attempt == 2
+
+
 # --- deadlines ---
 
 

@@ -84,6 +84,11 @@ class Entrance:
             self._backs.append(back)
         return back is not None
 
+    def over(self, run: Run) -> None:
+        """It has ended well."""
+        if run.visit is not None:
+            self._gate.over(run)
+
     def close(self) -> list[Run]:
         """Nobody else enters; returns who is here."""
         here = [*(run for run, _ in self._waiting), *self._turned_away]

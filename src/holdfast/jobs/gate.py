@@ -4,13 +4,17 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from contextlib import suppress
 from typing import Any
 
 from holdfast.guards.guard import Guard
+from holdfast.guards.ports import State
 from holdfast.guards.reservations import Reservation
+from holdfast.guards.visits import Visit
 from holdfast.jobs.gating import is_closed, key_of
 from holdfast.jobs.run import Run
 from holdfast.kernel.clock import monotonic
+from holdfast.kernel.errors import BreakerOpen
 from holdfast.kernel.telemetry import note
 
 _COST = 1.0
@@ -42,9 +46,9 @@ class Gate:
             if not isinstance(found, Reservation):
                 return found
             run.reservation = found
-        if not is_closed(guard):
-            self._probing[guard.name] = run, 0 if guard.breaker is None else guard.breaker.calls
-            run.is_probe = True
+        if guard.breaker is not None and not is_closed(guard):
+            self._probing[guard.name] = run, guard.breaker.calls
+            run.visit = Visit(guard.breaker)
         return 0.0
 
     def _breaker_admits(self, guard: Guard[Any]) -> bool:
@@ -55,6 +59,15 @@ class Gate:
             return True
         breaker.wanted()
         return False
+
+    def over(self, run: Run) -> None:
+        """It has ended well. If it was to find out, and made no call: it is all that will ever be known of this task."""
+        guard, visit = _guard_of(run), run.visit
+        if guard is None or guard.breaker is None or visit is None or visit.has_called:
+            return
+        if guard.breaker.state is State.HALF_OPEN:
+            with suppress(BreakerOpen):  # another finds out
+                guard.breaker.admit().record()
 
     def _is_probed(self, guard: str, calls: int) -> bool:
         """Whether a run finds out right now: until its call is recorded, or it is over without one."""

@@ -24,7 +24,7 @@ from holdfast.jobs.slots import Slots
 from holdfast.kernel.clock import monotonic, shorten, sleep, timeout
 from holdfast.kernel.crashpoints import crashpoint
 from holdfast.kernel.errors import HoldfastError
-from holdfast.kernel.outcomes import Snooze
+from holdfast.kernel.outcomes import Done, Snooze
 from holdfast.kernel.randomness import jittered
 from holdfast.kernel.spawn import end, spawn
 from holdfast.kernel.telemetry import note
@@ -310,6 +310,8 @@ class Worker:
         run.over = True
         self.finished += 1
         self._pace[run.claim.queue].took(monotonic() - run.began)
+        if isinstance(ending, Settled | Done):
+            self._entrance.over(run)
         if isinstance(ending, Settled):
             self._over(run)
         elif isinstance(ending, _RETURNED):
