@@ -1,6 +1,7 @@
 """`@hf.task(guard=…)`: who is refused is held, uncharged, without a slot, and goes on at the guard's pace."""
 
 import asyncio
+import time
 
 import pytest
 from waiting import until
@@ -368,6 +369,27 @@ async def test_the_deadline_goes_with_the_job(hf):
         with deadline(30):
             handle = await left.enqueue()
         assert 20 < await handle.result(10) <= 30
+
+
+@pytest.mark.parametrize("wrong_by", [-3600, 3600])
+async def test_a_wrong_clock_of_who_enqueues_moves_no_deadline(hf, monkeypatch, wrong_by):
+    @hf.task
+    async def left() -> float:
+        return time_left()
+
+    @hf.task
+    async def child() -> str:
+        return (await left.enqueue()).id
+
+    true = time.time
+    monkeypatch.setattr("holdfast.kernel.reality.Reality.now", lambda _: true() + wrong_by)
+    with deadline(30):
+        handles = [await left.enqueue(), await child.enqueue()]
+    async with hf.worker():
+        assert 15 < await handles[0].result(10) <= 30
+        grandchild = await handles[1].result(10)
+        await until(lambda: _is_over(hf, grandchild))
+    assert 15 < float((await hf.jobs.get(grandchild)).result) <= 30
 
 
 async def test_nothing_starts_after_its_deadline(hf):

@@ -135,7 +135,7 @@ def _job_row(job: NewJob, now: float) -> Row:
         job.max_waiting is not None,
         now,
         None if job.expires is None else now + job.expires,
-        job.deadline,
+        _deadline(job, now),
         job.unique,
         job.ordered,
         job.concurrency,
@@ -146,6 +146,12 @@ def _job_row(job: NewJob, now: float) -> Row:
         job.causation_id,
         job.trace,
     )
+
+
+def _deadline(job: NewJob, now: float) -> float | None:
+    if job.within is None:
+        return job.deadline
+    return now + job.within if job.deadline is None else min(job.deadline, now + job.within)
 
 
 def _queued_row(job: NewJob, seq: int, rank: int, now: float) -> Row:
