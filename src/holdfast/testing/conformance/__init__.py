@@ -18,10 +18,6 @@ from pathlib import Path
 if (_pytest := sys.modules.get("pytest")) is not None:
     _parts = sorted(path.stem for path in Path(__file__).parent.glob("*.py"))
     _pytest.register_assert_rewrite(*(f"{__name__}.{name}" for name in _parts if name != "__init__"))
-    _pytest.register_assert_rewrite(*(f"{__name__}.{name}" for name in ("views", "versions")))
-    _pytest.register_assert_rewrite(
-        *(f"{__name__}.{name}" for name in ("views", "views_machine", "versions"))
-    )
 
 from holdfast.testing.conformance.audit import AuditConformance
 from holdfast.testing.conformance.breakers import SharedGuardsConformance
