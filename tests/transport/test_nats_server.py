@@ -20,7 +20,7 @@ from holdfast.testing.conformance.transport_kit import (
     take,
     texts_of,
 )
-from holdfast.transport.nats import NatsTransport
+from holdfast.transport.nats import NatsTransport, _waves
 from holdfast.transport.nats_api import ago
 from holdfast.transport.nats_names import one_word, subject
 from holdfast.transport.port import Message, Refused
@@ -318,6 +318,23 @@ async def test_a_transport_belongs_to_its_loop_and_its_process(nats, topic, monk
         await transport.groups()
     monkeypatch.undo()
     await transport.close()
+
+
+@settings(deadline=None)
+@given(st.lists(st.sampled_from([None, "a", "b", "c"]), max_size=30))
+def test_of_a_key_one_message_is_under_way_at_a_time(keys):
+    batch = [
+        Message(made.id, made.type, key, made.body)
+        for made, key in zip(messages(bodies(len(keys))), keys, strict=True)
+    ]
+    waves = list(_waves(batch))
+    for wave in waves:
+        named = [made.key for made in wave if made.key is not None]
+        assert len(named) == len(set(named))
+    for key in set(keys):
+        assert [made for wave in waves for made in wave if made.key == key] == [
+            made for made in batch if made.key == key
+        ]
 
 
 words = st.text(st.sampled_from("aZ0-_.%*> 5fäé🦊$/"), min_size=1, max_size=12)

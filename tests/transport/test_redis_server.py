@@ -121,6 +121,7 @@ async def test_a_full_server_refuses_no_message_and_keeps_the_order(own_valkey, 
     batch = messages([b"y" * 5_000, *bodies(2, 2)], "k")
     with pytest.raises(TransportUnavailable, match="no memory"):
         await transport.publish(batch)
+    assert await raw.xlen(TOPIC) == 1
     await raw.delete("filler")
     assert await transport.publish(batch) == [None] * 3
     assert texts_of(await take(consumer, 4)) == [*bodies(1), batch[0].body, *bodies(2, 2)]

@@ -6,7 +6,7 @@ import asyncio
 import subprocess
 import sys
 
-from holdfast.kernel.clock import monotonic
+from holdfast.kernel.clock import monotonic, sleep
 from holdfast.kernel.errors import TransportUnavailable
 from holdfast.kernel.loops import call_in_thread
 from holdfast.kernel.spawn import spawn
@@ -29,7 +29,7 @@ from holdfast.testing.conformance.transport_kit import (
     take_all,
     texts_of,
 )
-from holdfast.transport.port import Transport
+from holdfast.transport.port import Message, Transport
 
 _MEMBER = "holdfast.testing.conformance.transport_member"
 
@@ -112,6 +112,26 @@ class TransportFaultsConformance(Conformance):
             await ack_stubbornly(consumer, found)
         assert await stubborn(store.groups) == ["billing"]
 
+    async def test_order_holds_while_connections_are_cut_and_the_broker_freezes(
+        self, store: Transport
+    ) -> None:
+        """Ten rounds of trouble; then a new group reads all of it, and finds of each key every message in order."""
+        hasty = await stubborn(lambda: self.bench.hasty(store))
+        await stubborn(lambda: store.consumer("billing", "m", redeliver_after=HELD))
+        publishing = spawn(_publish_batches(hasty, 40), name="publishing")
+        for number in range(10):
+            await sleep(0.02)
+            await self.bench.cut()
+            if number % 5 == 2:
+                await self.bench.freeze()
+                await sleep(0.6)
+                await self.bench.thaw()
+        await in_time(publishing)
+        reader = await stubborn(lambda: store.consumer("reader", "m", redeliver_after=HELD, from_start=True))
+        found = firsts(texts_of(await take_all(reader, bodies(800))))
+        for number in range(4):
+            assert [text for text in found if _key(text) == number] == bodies(800)[number::4]
+
     async def test_a_broker_that_is_not_there_is_unavailable(self, store: Transport) -> None:
         await store.close()
         await self.bench.kill()
@@ -157,3 +177,18 @@ class TransportFaultsConformance(Conformance):
 def _member(*args: str) -> subprocess.Popen[bytes]:
     command = [sys.executable, "-m", _MEMBER, *args]
     return subprocess.Popen(command, stdout=subprocess.PIPE)  # noqa: S603  our own module
+
+
+async def _publish_batches(transport: Transport, count: int) -> None:
+    """Of 20 messages each, of four keys, until the broker has them, as the relay does."""
+    for batch in range(count):
+        made = [
+            Message(each.id, each.type, f"key {_key(each.body)}", each.body)
+            for each in messages(bodies(20, 1 + 20 * batch))
+        ]
+        await stubborn(lambda made=made: transport.publish(made))  # type: ignore[misc]
+        await sleep(0.005)
+
+
+def _key(body: bytes) -> int:
+    return (int(body[5:-1]) - 1) % 4
