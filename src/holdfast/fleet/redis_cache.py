@@ -13,13 +13,13 @@ import msgspec
 
 from holdfast.fleet.redis_scripts import scripts
 from holdfast.fleet.redis_server import Server
-from holdfast.fleet.redis_url import parse
 from holdfast.kernel.clock import monotonic
 from holdfast.kernel.errors import StoreError, UsageError
 from holdfast.kernel.names import check_name
 from holdfast.kernel.randomness import random_bytes
 from holdfast.store.cache_records import TAG_KEPT, Entry, Load, Why
 from holdfast.store.edge import checked_cache
+from holdfast.transport.redis_url import parse
 
 _LOOKS_EVERY = 1.0  # seconds between looks for a restart of the server
 Seen = tuple[str | bool, float, float, float, bool, bool]  # as `lua/caches.lua` says
