@@ -11,9 +11,10 @@ import pytest
 from running import QUICK
 from waiting import until
 
-from holdfast import Backoff, Event, Holdfast, Job, Reject, Retry, Tx
+from holdfast import Backoff, Event, Holdfast, Job, Reject, Retry, Secret, Tx
 from holdfast.jobs.blocking import BlockingTx
 from holdfast.kernel.errors import JobDead, UsageError
+from holdfast.kernel.masking import masked
 from holdfast.store.states import State
 from holdfast.testing import drain, inline
 
@@ -338,6 +339,30 @@ async def test_a_death_lets_the_next_of_its_key_go(shop):
     assert seen == [2]
     [dead] = await shop.dead.find(task="on:billing:bill")
     assert dead.correlation_id is not None and dead.ordered == "on:billing:a"
+
+
+@dataclass
+class Card:
+    number: Secret[str]
+
+
+async def test_secret_data_is_masked_wherever_a_delivery_is_shown(shop):
+    """Whether the handler or only the declaration says that it is."""
+    shop.event("card.added", Card)
+
+    @shop.on("card.added", group="typed", retry=Backoff(attempts=1))
+    async def typed(event: Event[Card]) -> None:
+        raise RuntimeError(f"refused: {event.data.number}")
+
+    @shop.on("card.added", group="plain", retry=Backoff(attempts=1))
+    async def plain(event: Event) -> None:
+        raise RuntimeError(f"refused: {event.data}")
+
+    await shop.emit("card.added", Card("4711-0815"))
+    ran = await drain(shop)
+    assert len(ran) == 2 and all("4711" not in each.error and "refused" in each.error for each in ran)
+    for each in ran:
+        assert masked((await shop.jobs.get(each.id)).args) == {"event": "***"}
 
 
 # --- choreography ---

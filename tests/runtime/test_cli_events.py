@@ -71,6 +71,10 @@ def test_events_on_their_way(shop, on_store):
     found = shop.json("outbox", "--type", "order.paid")["events"]
     assert [(event["id"], event["version"]) for event in found] == [(second, 2)]
     assert shop.json("outbox", "--key", "other")["events"] == []
+    assert "data" not in found[0]
+    assert shop.json("outbox", "show", second)["data"] == {"total": 1}
+    assert shop("outbox", "show", second) == 0 and 'data          {"total":1}' in shop.out
+    assert shop("outbox", "show", new_id()) == 1
     lag = shop.json("outbox", "lag")
     assert (lag["waiting"], lag["quarantined"], lag["position"]) == (2, 0, 0)
     assert shop("outbox", "lag") == 0 and "waiting       2" in shop.out

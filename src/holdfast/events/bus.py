@@ -71,6 +71,10 @@ class Bus:
         return Relay(self._store, self.wire, self.settings, owner=owner, ttl=ttl)
 
     def consumer(self, group: Group, owner: str, ttl: float = TTL) -> Consumer:
+        made: Consumer
         if self.wire is None:
-            return StoreConsumer(self._store, group, self.settings, owner=owner, ttl=ttl)
-        return BrokerConsumer(self._store, group, self.settings, self.wire, owner=owner, ttl=ttl)
+            made = StoreConsumer(self._store, group, self.settings, owner=owner, ttl=ttl)
+        else:
+            made = BrokerConsumer(self._store, group, self.settings, self.wire, owner=owner, ttl=ttl)
+        made.is_secret = self.catalog.is_secret
+        return made

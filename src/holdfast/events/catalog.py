@@ -7,6 +7,7 @@ from typing import Any, Generic, TypeVar
 import msgspec
 
 from holdfast.events.patterns import Pattern, check_type, pattern
+from holdfast.jobs.signature import is_secret
 from holdfast.kernel.codec import decode_stored
 from holdfast.kernel.errors import PayloadError, UsageError
 from holdfast.kernel.show import show
@@ -69,6 +70,11 @@ class Catalog:
                 f"Declare it: hf.event({name!r}, TypeOfItsData). Declared are: {', '.join(sorted(self.types)) or 'none'}."
             )
         return EventType(name)
+
+    def is_secret(self, name: str) -> bool:
+        """Whether any part of its data is marked `Secret`."""
+        found = self.types.get(name)
+        return found is not None and is_secret(found.data)
 
     def check_heard(self) -> None:
         """At the start of a worker: what is emitted must not fall into nothing."""

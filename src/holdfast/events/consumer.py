@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 
 from holdfast.events import envelope
 from holdfast.events.routes import Route, Telling, delivery, routes_in
@@ -40,6 +40,7 @@ class Consumer(Leading):
         lease = LEASE_NAME.format(group.name)
         super().__init__(f"consumer {group.name}", store, lease=lease, owner=owner, ttl=ttl)
         self._group, self._settings = group, settings
+        self.is_secret: Callable[[str], bool] = lambda _: False
 
     async def start(self) -> None:
         """The group is known before anything is published by this worker: so it hears all that is."""
@@ -76,7 +77,7 @@ class Consumer(Leading):
         for event, own in found:
             route = own or next((each for each in others if each.hears(event.type)), None)
             if route is not None:
-                made.append(delivery(self._group.name, route, event))
+                made.append(delivery(self._group.name, route, event, secret=self.is_secret(event.type)))
         return made
 
     def _own(self, type_: str) -> Route | None:

@@ -9,7 +9,8 @@ import msgspec
 
 from holdfast.events.patterns import pattern
 from holdfast.kernel.ids import new_id
-from holdfast.kernel.names import LONGEST_NAME
+from holdfast.kernel.masking import SECRETS_FIELD
+from holdfast.kernel.names import LONGEST_NAME, check_name
 from holdfast.store.event_records import Delivery
 from holdfast.store.records import NewJob
 
@@ -24,6 +25,12 @@ class Route(msgspec.Struct, frozen=True, kw_only=True):
     ordered: bool = True  # events of one key one after the other
     guard: str | None = None
     concurrency: int | None = None  # of the group, at most so many at a time
+    secret: bool = False  # the handler's type of data has parts that are not shown
+
+    def __post_init__(self) -> None:
+        """Another version of the program may have said it."""
+        check_name("task", self.task)
+        check_name("queue", self.queue)
 
     def hears(self, type_: str) -> bool:
         return any(pattern(each).hears(type_) for each in self.patterns)
@@ -59,14 +66,15 @@ def routes_in(texts: Iterable[str]) -> list[Route]:
     return list(found)
 
 
-def delivery(group: str, route: Route, event: Telling) -> Delivery:
+def delivery(group: str, route: Route, event: Telling, *, secret: bool = False) -> Delivery:
     """The job that will handle it. Its id is new, and of no weight: the group and the event's id make it one of a kind."""
+    hidden = f',"{SECRETS_FIELD}":["event"]' if secret or route.secret else ""
     return Delivery(
         event.id,
         NewJob(
             id=new_id(),
             task=route.task,
-            args=f'{{"event":{event.body.decode()}}}',
+            args=f'{{"event":{event.body.decode()}{hidden}}}',
             queue=route.queue,
             priority=route.priority,
             ordered=ordering(group, event.key) if route.ordered and event.key is not None else None,

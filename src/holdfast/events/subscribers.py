@@ -18,6 +18,7 @@ from holdfast.jobs.blocking import Portal
 from holdfast.jobs.enqueue import Enqueuer
 from holdfast.jobs.job import Job
 from holdfast.jobs.registry import Registry
+from holdfast.jobs.signature import is_secret
 from holdfast.jobs.task import Task
 from holdfast.kernel.errors import UsageError
 from holdfast.kernel.names import check_int, check_name
@@ -125,6 +126,7 @@ class Subscribers:
             ordered=bool(terms.ordered),
             guard=None if terms.guard is None else terms.guard.name,
             concurrency=terms.concurrency,
+            secret=is_secret(handler.data),
         )
         made = Subscriber(name, handler, task, route, bool(terms.from_start))
         self.groups.setdefault(name, Group(name)).add(made)

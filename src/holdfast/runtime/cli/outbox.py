@@ -9,6 +9,7 @@ from typing import Any
 import msgspec
 
 from holdfast.kernel.errors import UsageError
+from holdfast.kernel.masking import MASK
 from holdfast.runtime.app import Holdfast
 from holdfast.runtime.cli import strays
 from holdfast.runtime.cli.command import DONE, NOT_AS_WISHED, actor, add_command, add_group
@@ -16,7 +17,7 @@ from holdfast.runtime.cli.output import complain, document, say, show_fields, sh
 from holdfast.runtime.cli.parser import Commands, Parser, count, event_id, past
 from holdfast.runtime.cli.progress import Progress
 from holdfast.runtime.cli.table import Column
-from holdfast.runtime.cli.times import cell, span
+from holdfast.runtime.cli.times import cell, span, told
 from holdfast.store.event_records import OutboxEvent
 
 _COLUMNS = (
@@ -37,6 +38,8 @@ def add(commands: Commands) -> None:
     parser, group = add_group(commands, "outbox", about=about, act=list_events)
     _add_selection(parser)
     _add_selection(add_command(group, "list", list_events, about="list events, as `outbox` alone does"))
+    showing = add_command(group, "show", show, about="show one event, with its data")
+    showing.add_argument("event", type=event_id, metavar="ID")
     add_command(group, "lag", lag, about="tell how far publishing is behind")
     requeueing = add_command(group, "requeue", requeue, about="publish quarantined events after all")
     requeueing.add_argument("events", nargs="*", type=event_id, metavar="ID")
@@ -67,10 +70,47 @@ async def list_events(hf: Holdfast, options: Namespace) -> int:
         state=options.state, type=options.type, key=options.key, limit=options.limit
     )
     if options.json:
-        document({"events": [msgspec.structs.asdict(event) for event in events]})
+        document({"events": [_plain(event) for event in events]})
         return DONE
     now = await hf.store.now()
     show_table(_COLUMNS, [_row(event, now) for event in events], nothing="No event is kept.")
+    return DONE
+
+
+def _plain(event: OutboxEvent) -> dict[str, Any]:
+    """Without its data, which not everyone shall see who looks at a list."""
+    found = msgspec.structs.asdict(event)
+    del found["data"]
+    return found
+
+
+async def show(hf: Holdfast, options: Namespace) -> int:
+    event = await hf.outbox.get(options.event)
+    if event is None:
+        complain(f"There is no event {options.event}. `holdfast outbox list` shows the newest.")
+        return NOT_AS_WISHED
+    data = MASK if hf.bus.catalog.is_secret(event.type) else event.data
+    if options.json:
+        document({**_plain(event), "data": data if data == MASK else msgspec.json.decode(data)})
+        return DONE
+    now = await hf.store.now()
+    show_fields(
+        [
+            ("id", event.id),
+            ("type", event.type),
+            ("key", event.key),
+            ("version", event.version),
+            ("emitted", told(event.time, now)),
+            ("state", event.state),
+            ("published", told(event.published_at, now)),
+            ("position", event.position),
+            ("tries", event.tries or None),
+            ("error", event.error),
+            ("story", event.correlation_id),
+            ("cause", event.causation_id),
+            ("data", data),
+        ]
+    )
     return DONE
 
 
@@ -103,15 +143,15 @@ async def requeue(hf: Holdfast, options: Namespace) -> int:
     if options.all:
         ids = [event.id for event in await hf.outbox.find(state="quarantined", limit=10_000)]
     done = await hf.outbox.requeue(ids, by=actor(options)) if ids else []
-    return _told(options, ids, done, "requeued", "is not quarantined")
+    return _answered(options, ids, done, "requeued", "is not quarantined")
 
 
 async def drop(hf: Holdfast, options: Namespace) -> int:
     done = await hf.outbox.drop(options.events, reason=options.reason, by=actor(options))
-    return _told(options, options.events, done, "dropped", "is not quarantined")
+    return _answered(options, options.events, done, "dropped", "is not quarantined")
 
 
-def _told(options: Namespace, ids: Sequence[str], done: Sequence[bool], did: str, why: str) -> int:
+def _answered(options: Namespace, ids: Sequence[str], done: Sequence[bool], did: str, why: str) -> int:
     if options.json:
         answers: list[dict[str, Any]] = [
             {"id": each, "done": is_done} for each, is_done in zip(ids, done, strict=True)
