@@ -262,7 +262,7 @@ async def test_pruning_keeps_what_the_settings_say(shop, broker):
 
 
 def test_settings_are_checked():
-    with pytest.raises(UsageError, match=r"inbox=604800 s is shorter.*Keep the inbox for 604830 s"):
+    with pytest.raises(UsageError, match=r"inbox=604800 s is shorter.*Keep the inbox for 604803 s"):
         EventSettings(inbox=7 * 86_400)
     with pytest.raises(UsageError, match="keep must be from 604800"):
         EventSettings(keep=60)

@@ -146,6 +146,20 @@ async def test_a_consumer_is_killed_before_it_acknowledges(far):
 
 
 @on_sqlite
+async def test_a_consumer_is_killed_with_messages_in_its_hands(far):
+    """They come first to the next reader, so events of one key stay in order."""
+    first = far.start(HOLDFAST_CRASH="consumer.fetched", lease=5)
+    await first.says("takes jobs from")
+    await far.emit(1)
+    assert await first.ended() == -signal.SIGKILL
+    await far.relay()
+    await far.emit(10, keys=1)
+    await far.started(lease=5)
+    await far.all_handled()
+    assert far.versions_in_order()
+
+
+@on_sqlite
 async def test_workers_are_killed_again_and_again_while_events_stream(far):
     await far.started()
     for _ in range(3):

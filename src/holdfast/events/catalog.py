@@ -48,7 +48,7 @@ class Catalog:
         return made
 
     def hear(self, by: str, text: str) -> Pattern:
-        """Somebody hears these types: a subscriber, a view, a saga."""
+        """Somebody hears these types: a subscriber, a view, a saga. `by` names it, once for each pattern."""
         found = self._hearers[by] = pattern(text)
         return found
 

@@ -196,6 +196,7 @@ class BrokerConsumer(Consumer):
         received = await consumer.fetch(BATCH, wait=wait)
         if not received:
             return False
+        crashpoint("consumer.fetched")
         marks = [each.mark for each in received]
         try:
             await self._deliver(lease, await self._deliveries(await self._read(received)))

@@ -77,7 +77,8 @@ class Relay(Leading):
 
     async def _publish(self, lease: Lease, transport: Transport, events: Sequence[OutboxEvent]) -> None:
         found = await publish(transport, events)
-        crashpoint("relay.after_publish")
+        if found.events:
+            crashpoint("relay.after_publish")
         await self._settle(lease, found)
         if found.unavailable is not None:
             raise found.unavailable

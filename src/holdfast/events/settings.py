@@ -23,9 +23,9 @@ class EventSettings(msgspec.Struct, frozen=True, kw_only=True):
     poison: Poison = (
         "wait"  # an event that no broker takes: its key waits for a person, or goes on without it: skip
     )
-    redeliver_after: float = (
-        30.0  # a broker gives a message to another member when this one is silent for so long
-    )
+    # A broker gives a message to another reader when one holds it for so long. A reader's lease outlives its death by longer, so
+    # what it held comes first to its successor, and events of one key stay in order.
+    redeliver_after: float = 3.0
     waiting: int = 1_000  # a group's deliveries that wait; more are fetched when there are fewer
 
     def __post_init__(self) -> None:

@@ -22,6 +22,7 @@ CRASHPOINTS = {
     "schedule.before_tick": "a tick is due and its job is not enqueued",
     "relay.before_publish": "the relay has read what waits, and has published nothing of it",
     "relay.after_publish": "the broker has the events, and the outbox does not know",
+    "consumer.fetched": "a consumer has messages of a broker, and has stored nothing of them",
     "consumer.after_deliver": "a message is stored as a job, and the broker does not know",
 }
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, suppress
 from types import TracebackType
 from typing import Self
@@ -69,6 +69,11 @@ class Holdfast(Declaring, DeclaringViews, DeclaresCache, Eventing):
         self.bus = Bus(self.registry, self.enqueuer, transport_at(transport), events or EventSettings())
         self.views, self.versions = ViewRegistry(self.bus.catalog), Versions()
         self.cache = Caches(cache_at(cache))
+        # What each worker runs beside its jobs, made for its name and lease.
+        self.beside: list[Callable[[str, float], Sequence[Service]]] = [
+            self.bus.services,
+            self.views.services,
+        ]
         self._entered = False
         self._leaving: asyncio.Task[None] | None = None
         self._workers: WeakSet[WorkerService] = WeakSet()
@@ -202,14 +207,13 @@ class Holdfast(Declaring, DeclaringViews, DeclaresCache, Eventing):
             poll=poll,
             keep=keep,
             stuck=stuck,
-            beside=self._beside,
+            beside=self._services,
         )
         self._workers.add(service)
         return service
 
-    def _beside(self, owner: str, lease: float) -> list[Service]:
-        """What a worker runs beside its jobs: consumers and relay, and those who keep views up to date."""
-        return [*self.bus.services(owner, lease), *self.views.services(owner, min(TTL, lease))]
+    def _services(self, name: str, lease: float) -> list[Service]:
+        return [service for make in self.beside for service in make(name, lease)]
 
     def __repr__(self) -> str:
         return f"Holdfast({self.location!r})"
