@@ -13,7 +13,6 @@ from holdfast.events.bus import Bus
 from holdfast.events.settings import EventSettings
 from holdfast.events.versions import Versions
 from holdfast.fleet.guards import GuardFleet
-from holdfast.fleet.leading import TTL
 from holdfast.fleet.locks import Lock
 from holdfast.jobs.blocking import Portal
 from holdfast.jobs.dead import DeadLetters

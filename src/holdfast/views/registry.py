@@ -47,9 +47,9 @@ class ViewRegistry:
         view = self._views[made.name] = View(made, lambda: self._store)
         return view
 
-    def services(self, owner: str, ttl: float = TTL) -> list[Projector]:
-        """What a worker runs beside its jobs."""
-        return [self.projector(view, owner, ttl) for view in self]
+    def services(self, owner: str, lease: float = TTL) -> list[Projector]:
+        """What a worker with such a lease runs beside its jobs."""
+        return [self.projector(view, owner, min(TTL, lease)) for view in self]
 
     def projector(self, view: View[Any], owner: str, ttl: float = TTL) -> Projector:
         return Projector(self._store, view.projection, owner=owner, ttl=ttl)
