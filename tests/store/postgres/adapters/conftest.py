@@ -9,7 +9,7 @@ from callers import CALLERS, CREATE_ORDERS
 
 from holdfast.store.postgres.store import PostgresStore
 
-EMPTIED = ("job", "history", "key", "outbox", "event_key", "inbox")
+EMPTIED = ("job", "history", "key", "outbox", "event_key", "inbox", "seen")
 
 
 @pytest.fixture(scope="session")
