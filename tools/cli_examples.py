@@ -26,6 +26,7 @@ from holdfast.kernel.world import inhabit
 from holdfast.runtime.cli import main as holdfast
 from holdfast.store.breakers import BreakerReport, BreakerState
 from holdfast.store.event_records import Delivery, NewEvent
+from holdfast.store.cache_records import Load
 from holdfast.store.ports import Store
 from holdfast.store.records import Claim, Finish, NewJob
 from holdfast.store.sqlite.store import SqliteStore
@@ -175,6 +176,7 @@ async def _filled(clock: ManualClock) -> None:
     await store.leases.acquire("report:2026-11", owner="worker-7", ttl=300)
     await _guard(store)
     await _view(store)
+    await _values(store)
     clock.advance(20)
     await store.close()
 
@@ -251,6 +253,18 @@ async def _view(store: Store) -> None:
     batch = ViewBatch(view="orders", generation=1, after=0, upto=3, rows=rows, aside=(poison,))
     await store.views.apply(lease, batch)
     await store.leases.release(lease)
+
+
+async def _values(store: Store) -> None:
+    """One that is fresh, one that is stale, and one that is loaded for the first time."""
+    for key, value, fresh, tag in (
+        ("gallery:42", "[1,2,3]", 300.0, "user:42"),
+        ("gallery:7", "[]", 15.0, "user:7"),
+    ):
+        load = await store.cache.begin(key, tags=[tag], lease=10)
+        assert isinstance(load, Load)
+        await store.cache.put(load, value, fresh=fresh, stale=7200)
+    await store.cache.begin("browse:popular", tags=[], lease=60)
 
 
 async def _publish(store: Store) -> None:

@@ -22,6 +22,7 @@ from holdfast.store.edge import checked_cache
 from holdfast.transport.redis_url import parse
 
 _LOOKS_EVERY = 1.0  # seconds between looks for a restart of the server
+_BROKEN = ""  # no JSON
 Seen = tuple[str | bool, float, float, float, bool, bool]  # as `lua/caches.lua` says
 Granted = tuple[float, list[str]]
 
@@ -114,11 +115,11 @@ class RedisCache:
 
 
 def _entry(answer: msgspec.Raw) -> Entry:
-    """One that cannot be read is none, and takes no other with it."""
+    """One that cannot be read takes no other with it; whoever asked for it finds that it is no value, and drops it."""
     try:
         seen = msgspec.msgpack.decode(answer, type=Seen)
-    except msgspec.DecodeError:
-        return Entry()
+    except (msgspec.DecodeError, UnicodeError):
+        return Entry(_BROKEN)
     value, age, fresh_for, stale_for, is_loading, is_resting = seen
     if not isinstance(value, str):
         return Entry(is_loading=is_loading, is_resting=is_resting)

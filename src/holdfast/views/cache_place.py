@@ -177,6 +177,6 @@ async def _done(work: Awaitable[None]) -> bool:
 
 def _aged(entry: Entry, seconds: float) -> Entry:
     """As it is after the way here: an answer that took long may have come too late."""
-    if entry.value is None or entry.stale_for > seconds:
+    if not entry.value or entry.stale_for > seconds:
         return entry
     return msgspec.structs.replace(entry, value=None, age=0.0, fresh_for=0.0, stale_for=0.0)

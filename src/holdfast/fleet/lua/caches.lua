@@ -27,7 +27,15 @@ local function current_epoch(candidate, looks)
   return memory.epoch
 end
 
+local function unpacked(text)
+  local is_well, tags = pcall(cmsgpack.unpack, text)
+  return is_well and type(tags) == 'table' and tags
+end
+
 local function has_generations(tags)
+  if not tags then -- they were damaged
+    return false
+  end
   for place = 1, #tags, 2 do
     if redis.call('GET', tags[place]) ~= tags[place + 1] then
       return false
@@ -52,7 +60,7 @@ local function look(key, epoch)
   local is_resting = (tonumber(found[8]) or 0) > now
   local written, fresh, stale = tonumber(found[2]), tonumber(found[3]), tonumber(found[4])
   if not (found[1] and written and fresh and stale and found[5]) or found[6] ~= epoch
-    or written > now or stale <= now or not has_generations(cmsgpack.unpack(found[5])) then
+    or written > now or stale <= now or not has_generations(unpacked(found[5])) then
     return {false, 0, 0, 0, is_loading, is_resting}
   end
   return {found[1], now - written, math.max(fresh - now, 0), stale - now, is_loading, is_resting}

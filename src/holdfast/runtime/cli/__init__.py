@@ -10,6 +10,7 @@ from typing import TextIO
 
 from holdfast.kernel.errors import HoldfastError, UsageError
 from holdfast.runtime.cli import (
+    cache,
     dead,
     demo,
     doctor,
@@ -32,7 +33,7 @@ from holdfast.runtime.cli.parser import Parser
 __all__ = ["main"]
 
 GROUPS = (
-    worker, relay, jobs, dead, unknown, outbox, trace, queues, schedules, locks, guards, views, migrate, health, doctor, demo
+    worker, relay, jobs, dead, unknown, outbox, trace, queues, schedules, locks, guards, views, cache, migrate, health, doctor, demo
 )  # fmt: skip
 
 
