@@ -25,8 +25,8 @@ from holdfast.kernel.outcomes import Dead, Done, Outcome, Retry, Unknown
 from holdfast.kernel.world import inhabit
 from holdfast.runtime.cli import main as holdfast
 from holdfast.store.breakers import BreakerReport, BreakerState
-from holdfast.store.event_records import Delivery, NewEvent
 from holdfast.store.cache_records import Load
+from holdfast.store.event_records import Delivery, NewEvent
 from holdfast.store.ports import Store
 from holdfast.store.records import Claim, Finish, NewJob
 from holdfast.store.sqlite.store import SqliteStore

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Coroutine, Sequence
-from contextlib import suppress
 from typing import Any, ParamSpec, Protocol, TypeVar, overload
 
 from holdfast.jobs.blocking import Portal
 from holdfast.kernel.errors import StoreError, UsageError
 from holdfast.kernel.show import show
+from holdfast.kernel.telemetry import note
 from holdfast.store.cache_ports import Cache, SharedCache
 from holdfast.views.cache_flights import Flights
 from holdfast.views.cache_keys import Names, fitted
@@ -65,8 +65,10 @@ class Caches:
 
     async def start(self) -> None:
         if self.redis is not None:
-            with suppress(StoreError):  # all are misses until it is there
+            try:
                 await self.redis.open()
+            except StoreError as error:  # all are misses until it is there
+                note("cache.unreachable", place="redis", verb="open", error=repr(error))
         for place in self._places.values():
             await place.start()
 
