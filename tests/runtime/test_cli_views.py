@@ -76,6 +76,7 @@ def test_a_view_and_what_it_could_not_take(shop, on_store):
     assert "x.py" not in shop.out
     [aside] = shop.json("views", "show", "orders")["events_aside"]
     assert (aside["event_id"], aside["key"], aside["tries"]) == (EVENT, "order:1", 1)
+    assert "event" not in aside
 
 
 @pytest.mark.parametrize("is_json", [False, True])

@@ -8,6 +8,7 @@ from datetime import UTC, datetime
 import msgspec
 import pytest
 
+from holdfast import Secret
 from holdfast.events.event import Event
 from holdfast.kernel.errors import PayloadError, UsageError
 from holdfast.kernel.ids import new_id
@@ -159,3 +160,16 @@ def test_an_annotation_that_cannot_be_read():
 
     with pytest.raises(UsageError, match="Nowhere"):
         Projection("orders", lost, on="*")
+
+
+class Card(msgspec.Struct):
+    number: Secret[str]
+
+
+def charged(row: dict | None, event: Event[Card]) -> dict | None:
+    raise ValueError(event.data.number)
+
+
+def test_an_error_does_not_tell_what_is_secret():
+    assert Projection("cards", charged, on="*").told(ValueError("4242")) == "ValueError"
+    assert "4242" in Projection("cards", plain, on="*").told(ValueError("4242"))

@@ -13,7 +13,6 @@ import msgspec
 
 from holdfast.events import envelope
 from holdfast.events.event import AnyEvent, Event
-from holdfast.jobs.failures import describe
 from holdfast.kernel.clock import moment
 from holdfast.kernel.codec import decode_stored
 from holdfast.store.event_records import OutboxEvent
@@ -59,7 +58,7 @@ def _heard(projection: Projection, found: Heard) -> Heard:
         event = _read(found.raw, projection.data_type)
         return msgspec.structs.replace(found, event=event, key=projection.key_of(event))
     except Exception as error:  # noqa: BLE001  whatever the function for the key does
-        return msgspec.structs.replace(found, error=describe(error))
+        return msgspec.structs.replace(found, error=projection.told(error))
 
 
 def _read(raw: OutboxEvent | Aside, data_type: Any) -> AnyEvent:
@@ -134,7 +133,7 @@ class Fold:
         try:
             data = self._projection.project(None if row is None else row.data, heard.event)
         except Exception as error:  # noqa: BLE001  whatever the projection does
-            return describe(error)
+            return self._projection.told(error)
         source, version = _source(row, heard.event)
         made = NewRow(key=heard.key, data=data, source=source, version=version, position=heard.position)
         self._rows[heard.key] = self._changed[heard.key] = made

@@ -9,7 +9,8 @@ from typing import Any, Literal, TypeAlias, Union, get_args, get_origin
 
 from holdfast.events.event import AnyEvent, Event
 from holdfast.events.patterns import pattern
-from holdfast.jobs.signature import hints_of
+from holdfast.jobs.failures import describe
+from holdfast.jobs.signature import hints_of, is_secret
 from holdfast.kernel.codec import decode_stored, encode
 from holdfast.kernel.errors import PayloadError, UsageError
 from holdfast.kernel.names import check_name
@@ -46,9 +47,14 @@ class Projection:
         self.on_error = _one_of("on_error", on_error, get_args(OnError))
         self.history = bool(history)
         self.row_type, self.data_type = _types(name, function)
+        self._is_secret = is_secret(self.data_type) or is_secret(self.row_type)
 
     def hears(self, event_type: str) -> bool:
         return any(each.hears(event_type) for each in self._patterns)
+
+    def told(self, error: BaseException) -> str:
+        """What went wrong, as it is kept. Of data that is marked secret a message may have anything in it."""
+        return type(error).__name__ if self._is_secret else describe(error)
 
     def key_of(self, event: AnyEvent) -> str:
         """The key of the row that the event is for."""

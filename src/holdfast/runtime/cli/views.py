@@ -119,7 +119,7 @@ async def show(hf: Holdfast, options: Namespace) -> int:
     found = await _described(hf, options.name, checkpoints)
     aside = await hf.store.views.aside(options.name)
     if options.json:
-        document({**found, "events_aside": [msgspec.structs.asdict(each) for each in aside]})
+        document({**found, "events_aside": [_plain(each) for each in aside]})
         return DONE
     now = await hf.store.now()
     show_fields(
@@ -138,6 +138,13 @@ async def show(hf: Holdfast, options: Namespace) -> int:
         say()
         show_table(_ASIDE, [_aside(each) for each in aside], nothing="")
     return DONE
+
+
+def _plain(event: Aside) -> dict[str, Any]:
+    """Without the event itself, which not everyone shall see who looks at a list; `outbox show` has it."""
+    found = msgspec.structs.asdict(event)
+    del found["event"]
+    return found
 
 
 def _aside(event: Aside) -> list[object]:
