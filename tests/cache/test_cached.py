@@ -540,6 +540,26 @@ async def test_inside_a_transaction_nobody_waits_for_himself(hf, gallery, stale,
     assert await gallery(7) in (2, 3)
 
 
+async def test_an_invalidation_that_would_wait_for_itself_is_refused(hf, on, gallery, source):
+    """Before the commit it would be too early in any case."""
+    if on != "store" or hf.location.kind != "sqlite":
+        pytest.skip("only there the transaction is in its way")
+    async with hf.transaction():
+        for way in (gallery.invalidate, lambda _: hf.cache.invalidate_tags("user:7"), gallery.refresh):
+            with pytest.raises(UsageError, match="Pass tx=tx, or do it after the block"):
+                await way(7)
+
+
+async def test_a_holdfast_that_is_not_entered_keeps_nothing_and_fails_nobody(place, source):
+    on, make = place
+    if on == "memory":
+        pytest.skip("it is there without being entered")
+    gallery = declare(make(), on, source)
+    with heard("cache.unreachable") as notes:
+        assert [await gallery(7), await gallery(7)] == [1, 2]
+    assert "NotOpen" in notes[0]["error"]
+
+
 async def test_old_values_are_pruned_by_whoever_keeps_the_house(hf, on, old):
     if on != "store":
         pytest.skip("the others do so by themselves")

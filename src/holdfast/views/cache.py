@@ -111,6 +111,8 @@ class Caches:
     async def _invalidate(self, kind: str, names: Sequence[str]) -> bool:
         done = []
         for place in self._places.values():
+            place.kept.check_free()
+        for place in self._places.values():
             self.flights.outdate(place.name, kind, frozenset(names))
             done.append(await place.invalidate(kind, names))
         return all(done)

@@ -54,7 +54,9 @@ class Cached(Generic[P, R]):
             if not entry.is_fresh:
                 self._refresh_behind(wanted, entry)
             return cast("R", found[0])
-        if entry is not None and entry.value is not None:  # nobody can use it, so it must not be in the way
+        if (
+            entry is not None and entry.value is not None and self._is_free()
+        ):  # nobody can use it: out of the way
             await self._place.invalidate("key", (wanted.key,))
         return self._value(await self._awaited(wanted))
 
@@ -78,6 +80,7 @@ class Cached(Generic[P, R]):
         False: where it is kept does not answer. This process does it as soon as it can, and does not serve it meanwhile.
         """
         wanted = self._names.wanted(args, kwargs)
+        self._place.kept.check_free()
         self._home.flights.outdate(self._place.name, "key", frozenset((wanted.key,)))
         return await self._place.invalidate("key", (wanted.key,))
 
