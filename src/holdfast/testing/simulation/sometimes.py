@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator
 
-from holdfast.kernel.crashpoints import CRASHPOINTS
 from holdfast.store.idempotency import KeyBusy, KeyDone, KeyMismatch
 from holdfast.testing.simulation.checkers import Run
-from holdfast.testing.simulation.faults import BODY_POINTS
+from holdfast.testing.simulation.faults import COMMON_POINTS
 from holdfast.testing.simulation.guards import sometimes as guards
 from holdfast.testing.simulation.history import Call
 from holdfast.testing.simulation.ledger import Entry
@@ -21,7 +20,7 @@ ENOUGH = {"store": 240, "worker": 150, "guards": 24}
 _FAULTS = [
     "slow disk",
     "full disk",
-    *(f"crash {point}" for point in CRASHPOINTS if point not in BODY_POINTS),
+    *(f"crash {point}" for point in (*COMMON_POINTS, "schedule.before_tick")),
     *(
         f"{kind} {where}.before_commit"
         for kind in ("refused", "lost request")
