@@ -11,6 +11,7 @@ from waiting import heard, until
 
 from holdfast.guards import deadline
 from holdfast.kernel.errors import DeadlinePassed, NotOpen, TimedOut, UsageError
+from holdfast.views.cache_place import Place
 from holdfast.views.cache_terms import Terms
 
 
@@ -447,6 +448,42 @@ async def test_a_load_that_another_process_invalidated_is_made_again(gallery, ot
     await asyncio.sleep(0.02)
     source.gate.set()
     assert [await before, await after, await gallery(7), await elsewhere(7)] == [2, 2, 2, 2]
+
+
+async def test_who_comes_between_two_invalidations_gets_nothing_older_than_the_first(
+    gallery, other, on, source
+):
+    """The second is this process's own, and it ends the flight that the first has outdated."""
+    elsewhere = declare(other, on, source)
+    source.gate.clear()
+    before = asyncio.create_task(gallery(7))
+    await until(lambda: source.loads)
+    await elsewhere.invalidate(7)
+    between = asyncio.create_task(gallery(7))
+    await asyncio.sleep(0.02)
+    await gallery.invalidate(7)
+    source.gate.set()
+    assert [await before, await between] == [1, 2]
+
+
+async def test_who_comes_after_a_load_began_does_not_trust_it_when_the_place_is_silent(
+    gallery, other, on, source, monkeypatch
+):
+    elsewhere = declare(other, on, source)
+    source.gate.clear()
+    before = asyncio.create_task(gallery(7))
+    await until(lambda: source.loads)
+    await elsewhere.invalidate(7)
+    after = [asyncio.create_task(gallery(7)) for _ in range(3)]
+    await asyncio.sleep(0.02)
+
+    async def no_answer(self, *args, **options):
+        return None
+
+    monkeypatch.setattr(Place, "put", no_answer)
+    source.gate.set()
+    assert [await before, *await asyncio.gather(*after)] == [1, 2, 2, 2]
+    assert source.most == 1
 
 
 async def test_refresh_loads_whatever_is_there(gallery, source):

@@ -130,11 +130,8 @@ class Cached(Generic[P, R]):
             flight = self._flight(wanted)
             if flight is not None and flight.is_outdated:
                 await flight.landed()
-            else:
-                flight = flight or self._begin(wanted, Why.MISSING)
-                text = await flight.joined()
-                if text is not None and not flight.is_refused:
-                    return text
+            elif (text := await (flight or self._begin(wanted, Why.MISSING)).joined()) is not None:
+                return text
             entry = await self._place.look(wanted)
             if entry is not None and entry.value is not None and self._values.is_readable(entry, wanted):
                 return entry.value
