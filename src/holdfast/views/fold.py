@@ -141,8 +141,8 @@ class Fold:
         if heard.event is None or heard.key is None:
             return heard.error or "Its row is not known."
         row = self._rows.get(heard.key)
-        if (error := self._overtaken(heard)) is not None:
-            return error
+        if (overtaken := self._overtaken(heard)) is not None:
+            return overtaken
         if row is not None and self._projection.late == "ignore" and _is_late(row, heard.event):
             self.late.append(heard)
             return None

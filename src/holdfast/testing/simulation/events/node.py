@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 from holdfast.events.bus import Bus
@@ -166,7 +167,8 @@ async def _redrive(life: Life, app: App) -> None:
     if broker is None or not broker.lost or life.fleet.loop.time() < broker.lost[0][0] + PATIENCE:
         return
     loss = broker.lost[0]
-    number = await redrive(life.store, app.wire, since=loss[1])
+    known = partial(app.bus.make_known, "redrive")
+    number = await redrive(life.store, app.wire, make_known=known, since=loss[1])
     life.history.event("re-driven", number)
     broker.lost.remove(loss)
 
