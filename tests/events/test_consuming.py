@@ -376,6 +376,18 @@ async def test_what_is_published_again_is_heard_by_groups_that_the_broker_has_lo
     assert await effects(far) == ids
 
 
+async def test_a_group_of_the_broker_that_nobody_runs_any_more_is_forgotten(far, broker):
+    counts(far)
+    await published(far, "order.placed", "order.placed")
+    assert await far.outbox.backlogs() == {"billing": 2}
+    assert await far.outbox.unsubscribe("billing", by="ada")
+    assert broker.groups() == []
+    assert not await far.outbox.unsubscribe("billing")
+    [entry] = await far.store.audit.find(subject="group:billing")
+    assert (entry.actor, entry.action) == ("ada", "group.unsubscribe")
+    assert entry.before == '{"transport":"memory","backlog":2}'
+
+
 async def test_a_store_in_trouble_gives_the_messages_back(far, broker, monkeypatch):
     counts(far)
     await move_events(far)

@@ -14,6 +14,7 @@ from holdfast.kernel.ids import new_id
 from holdfast.kernel.outcomes import Done, Retry
 from holdfast.store.event_records import Delivery, NewEvent
 from holdfast.store.records import Finish, NewJob
+from holdfast.transport.url import open_transport
 from tools.processes import Process, environment
 
 STORY = "request-7f3a"
@@ -119,6 +120,24 @@ def test_groups_are_listed_and_forgotten(shop, on_store):
     assert shop("outbox", "groups") == 0
     assert shop.out.splitlines()[1].split()[:3] == ["billing", "0", "0"]
     assert [each["behind"] for each in shop.json("outbox", "groups")["groups"]] == [0]
+    assert shop("outbox", "unsubscribe", "billing") == 0
+    assert shop("outbox", "unsubscribe", "billing") == 1
+    assert shop("outbox", "groups") == 0 and "No group" in shop.out
+
+
+def test_groups_of_a_broker_are_listed_and_forgotten(shop, valkey, monkeypatch):
+    url = f"{valkey.url}?topic={new_id()}"
+
+    async def join():
+        transport = open_transport(url)
+        await transport.open()
+        await transport.consumer("billing", "w1", redeliver_after=1)
+        await transport.close()
+
+    asyncio.run(join())
+    monkeypatch.setenv("HOLDFAST_TRANSPORT_URL", url)
+    assert shop.json("outbox", "groups") == {"groups": [], "broker": [{"group": "billing", "behind": 0}]}
+    assert shop("outbox", "groups") == 0 and "billing" in shop.out
     assert shop("outbox", "unsubscribe", "billing") == 0
     assert shop("outbox", "unsubscribe", "billing") == 1
     assert shop("outbox", "groups") == 0 and "No group" in shop.out

@@ -10,6 +10,7 @@ from holdfast.events.bus import Bus
 from holdfast.events.redriving import redrive
 from holdfast.jobs.options import moment
 from holdfast.store.event_records import Cursor, OutboxEvent, OutboxLag, OutboxState, Stray
+from holdfast.store.event_verdicts import forgotten
 from holdfast.store.ports import Store
 
 
@@ -44,6 +45,24 @@ class OutboxView:
     async def groups(self) -> list[Cursor]:
         """How far each group has read, where the database carries the events."""
         return await self._store.inbox.cursors()
+
+    async def backlogs(self) -> dict[str, int | None]:
+        """The groups that the broker knows, and how many messages each has not acknowledged; None: it cannot tell."""
+        if self._bus.wire is None:
+            return {}
+        transport = await self._bus.wire.ready()
+        return {group: await transport.backlog(group) for group in await transport.groups()}
+
+    async def unsubscribe(self, group: str, *, by: str = "code") -> bool:
+        """Forget a group that nobody runs any more, here and on the broker, so that nothing is kept for it. False: there is none."""
+        done = await self._store.inbox.unsubscribe(group, actor=by)
+        if self._bus.wire is None or group not in (backlogs := await self.backlogs()):
+            return done
+        transport = await self._bus.wire.ready()
+        entry = forgotten(group, transport=transport.name, backlog=backlogs[group], actor=by)
+        await self._store.audit.write(entry)
+        await transport.forget(group)
+        return True
 
     async def requeue(self, ids: Sequence[str], *, by: str = "code") -> list[bool]:
         """Publish quarantined events after all. False: it was not quarantined."""

@@ -36,6 +36,12 @@ def unsubscribed(cursor: Cursor, *, actor: str) -> AuditEntry:
     )
 
 
+def forgotten(group: str, *, transport: str, backlog: int | None, actor: str) -> AuditEntry:
+    """On a broker, which has no cursor to tell of."""
+    before = {"transport": transport, "backlog": backlog}
+    return AuditEntry(actor=actor, action="group.unsubscribe", subject=f"group:{group}", before=_json(before))
+
+
 def stray_dropped(stray: Stray, *, actor: str, reason: str) -> AuditEntry:
     before = {"transport": stray.transport, "group": stray.group, "reason": stray.reason}
     return AuditEntry(

@@ -185,9 +185,11 @@ async def redrive(hf: Holdfast, options: Namespace) -> int:
 
 async def groups(hf: Holdfast, options: Namespace) -> int:
     cursors, newest = await hf.outbox.groups(), (await hf.outbox.lag()).position
+    backlogs = await hf.outbox.backlogs()
     if options.json:
         found = [{**msgspec.structs.asdict(each), "behind": newest - each.position} for each in cursors]
-        document({"groups": found})
+        far = [{"group": group, "behind": behind} for group, behind in backlogs.items()]
+        document({"groups": found, "broker": far})
         return DONE
     now = await hf.store.now()
     columns = (
@@ -200,12 +202,16 @@ async def groups(hf: Holdfast, options: Namespace) -> int:
         [each.group, f"{each.position:,}", f"{newest - each.position:,}", cell(each.seen_at, now)]
         for each in cursors
     ]
+    rows += [
+        [group, "on the broker", "?" if behind is None else f"{behind:,}", None]
+        for group, behind in backlogs.items()
+    ]
     show_table(columns, rows, nothing="No group has read from this database.")
     return DONE
 
 
 async def unsubscribe(hf: Holdfast, options: Namespace) -> int:
-    done = await hf.store.inbox.unsubscribe(options.group, actor=actor(options))
+    done = await hf.outbox.unsubscribe(options.group, by=actor(options))
     if options.json:
         document({"group": options.group, "done": done})
     elif done:
