@@ -194,8 +194,15 @@ async def test_what_nobody_hears_any_more_is_not_delivered(hf):
 async def test_words_of_a_version_from_the_future_do_not_stop_a_consumer(hf):
     hears(hf, "order.placed")
     await move_events(hf)
+    strange = '{"patterns":["order.#"],"task":"s","queue":"q"}'
     for number, text in enumerate(
-        ("[]", "{}", '[{"strange": true}]', '[{"patterns":["order.paid"],"task":"t","queue":"q","more":1}]')
+        (
+            "[]",
+            "{}",
+            '[{"strange": true}]',
+            f'[{strange},{{"patterns":["order.paid"],"task":"t","queue":"q","more":1}}]',
+            '[{"patterns":["order.paid"],"task":"p","queue":"q","priority":1000}]',
+        )
     ):
         await hf.store.groups.announce("billing", f"m{number}", text, ttl=60)
     hf.event("order.paid", unheard=True)

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterable, Sequence
+from contextlib import suppress
 
 import msgspec
 
 from holdfast.events.patterns import pattern
 from holdfast.kernel.ids import new_id
 from holdfast.kernel.masking import SECRETS_FIELD
-from holdfast.kernel.names import LONGEST_NAME, check_name
+from holdfast.kernel.names import LONGEST_NAME, check_int, check_name
 from holdfast.store.event_records import Delivery
 from holdfast.store.records import NewJob
 
@@ -28,9 +29,16 @@ class Route(msgspec.Struct, frozen=True, kw_only=True):
     secret: bool = False  # the handler's type of data has parts that are not shown
 
     def __post_init__(self) -> None:
-        """Another version of the program may have said it."""
+        """Another version of the program may have said it: a wrong one would stop the whole group at the first event."""
         check_name("task", self.task)
         check_name("queue", self.queue)
+        for each in self.patterns:
+            pattern(each)
+        check_int("priority", self.priority, -100, 100)
+        if self.concurrency is not None:
+            check_int("concurrency", self.concurrency, 1, 10_000)
+        if self.guard is not None:
+            check_name("guard", self.guard)
 
     def hears(self, type_: str) -> bool:
         return any(pattern(each).hears(type_) for each in self.patterns)
@@ -48,7 +56,8 @@ class Telling(msgspec.Struct, frozen=True, gc=False):
 
 
 _COUNTED = 1_000_000_000  # never reached: with a bound, waiting jobs of a task can be counted quickly
-_list = msgspec.json.Decoder(list[Route])
+_list = msgspec.json.Decoder(list[msgspec.Raw])
+_route = msgspec.json.Decoder(Route)
 
 
 def written(routes: Sequence[Route]) -> str:
@@ -59,10 +68,10 @@ def routes_in(texts: Iterable[str]) -> list[Route]:
     """What members have told, of any version of the program: one that cannot be read here is not for us to deliver."""
     found: dict[Route, None] = {}
     for text in texts:
-        try:
-            found.update(dict.fromkeys(_list.decode(text)))
-        except msgspec.MsgspecError:
-            continue
+        with suppress(msgspec.MsgspecError):
+            for each in _list.decode(text):
+                with suppress(msgspec.MsgspecError):
+                    found[_route.decode(each)] = None
     return list(found)
 
 
