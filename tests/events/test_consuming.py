@@ -395,6 +395,20 @@ async def test_a_group_of_the_broker_that_nobody_runs_any_more_is_forgotten(far,
     assert entry.before == '{"transport":"memory","backlog":2}'
 
 
+@pytest.mark.parametrize(
+    ("lease", "redeliver_after", "ttl"), [(1, 3, 5), (1, 1, 5 / 3), (30, 1, 5), (1, 9, 5)]
+)
+async def test_the_lease_of_a_reader_outlives_what_it_held_at_its_death(
+    url, broker, lease, redeliver_after, ttl
+):
+    settings = EventSettings(redeliver_after=redeliver_after)
+    hf = Holdfast(url, transport=MemoryTransport(broker), events=settings)
+    counts(hf)
+    async with hf:
+        [made] = [each for each in hf.bus.services("w1", lease) if isinstance(each, consuming.BrokerConsumer)]
+        assert made._ttl == pytest.approx(ttl)
+
+
 async def test_a_store_in_trouble_gives_the_messages_back(far, broker, monkeypatch):
     counts(far)
     await move_events(far)

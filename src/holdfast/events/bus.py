@@ -7,7 +7,7 @@ from functools import partial
 from typing import Any
 
 from holdfast.events.catalog import Catalog
-from holdfast.events.consumer import BrokerConsumer, Consumer, StoreConsumer
+from holdfast.events.consumer import OUTLIVES, BrokerConsumer, Consumer, StoreConsumer
 from holdfast.events.emitting import Emitter
 from holdfast.events.members import Members
 from holdfast.events.relay import Relay
@@ -82,6 +82,7 @@ class Bus:
         if self.wire is None:
             made = StoreConsumer(self._store, group, self.settings, owner=owner, ttl=ttl)
         else:
-            made = BrokerConsumer(self._store, group, self.settings, self.wire, owner=owner, ttl=ttl)
+            longest = min(TTL, max(ttl, OUTLIVES * self.settings.redeliver_after))
+            made = BrokerConsumer(self._store, group, self.settings, self.wire, owner=owner, ttl=longest)
         made.is_secret = self.catalog.is_secret
         return made

@@ -25,6 +25,9 @@ from holdfast.transport import port
 
 LEASE_NAME = "holdfast:group:{}"
 BATCH = 500
+# A reader's lease is that much longer than the time after which a broker gives again what it held: also when it dies just
+# before it would have renewed, its successor gets that first, and no newer events of the same keys.
+OUTLIVES = 5 / 3
 _POLL = 1.0  # seconds between looks without a hint
 _FULL = 0.2  # seconds between looks while enough deliveries wait
 _SEEN_EVERY = 3_600.0  # seconds after which an idle group says that it is still there
