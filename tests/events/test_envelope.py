@@ -125,6 +125,8 @@ def changed(**changes):
         (changed(time="2023-11-14T22:13:20"), "time"),
         (changed(type="order *"), "no event type"),
         (changed(datacontenttype="application/xml"), "application/xml"),
+        (changed(datacontenttype="text/json-not"), "text/json-not"),
+        (changed(data=..., data_base64="AAEC"), "data_base64"),
         (changed(sequence="many"), "many"),
         (changed(partitionkey=""), "partitionkey"),
         (changed(id="a\0b"), "id"),
@@ -136,6 +138,20 @@ def changed(**changes):
 def test_a_broken_message_says_what_is_wrong(body, told):
     with pytest.raises(PayloadError, match=told):
         read(body)
+
+
+@pytest.mark.parametrize(
+    "named",
+    [
+        ...,
+        "application/json; charset=utf-8",
+        "Application/JSON",
+        "application/vnd.shop.order+json",
+        "text/json",
+    ],
+)
+def test_json_has_many_names(named):
+    assert read(changed(datacontenttype=named)).event(Order).data == Order(1)
 
 
 def test_who_else_makes_events_has_ids_of_their_own():

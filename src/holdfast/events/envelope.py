@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import re
 from datetime import datetime
 from typing import Annotated, Any, Literal
 
@@ -22,6 +23,8 @@ SOURCE = "holdfast"
 ROOM = 8 * 1024  # bytes for all that is not data: names have at most 500 each, and a quote in them takes two
 DATA_LIMIT = ARGS_LIMIT - ROOM
 _JSON = "application/json"
+# Also application/vnd.shop.order+json, and what follows: charset=utf-8. That the data is in JSON is checked anyway.
+_JSON_TYPE = re.compile(r"[\w.+-]+/([\w.+-]+\+)?json\s*(;.*)?", re.ASCII | re.IGNORECASE)
 
 
 class Envelope(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -39,6 +42,7 @@ class Envelope(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     causationid: str | None = None
     traceparent: str | None = None
     data: msgspec.Raw = msgspec.Raw(b"null")
+    data_base64: str | None = None  # of others: bytes, which no handler takes
 
     @property
     def identity(self) -> str:
@@ -110,7 +114,9 @@ def _check(found: Envelope) -> None:
     for kind in ("partitionkey", "correlationid", "causationid", "traceparent"):
         if (value := getattr(found, kind)) is not None:
             check_name(kind, value)
-    if found.datacontenttype not in (None, _JSON):
+    if found.data_base64 is not None:
+        raise PayloadError("Its data is bytes (data_base64); Holdfast reads application/json.")
+    if found.datacontenttype is not None and not _JSON_TYPE.fullmatch(found.datacontenttype):
         raise PayloadError(f"Its data is {show(found.datacontenttype)}; Holdfast reads application/json.")
     if found.sequence is not None and not (found.sequence.isdecimal() and len(found.sequence) <= 19):
         raise PayloadError(f"Its sequence is {show(found.sequence)}, and no version of a key: 1, 2, 3 …")
