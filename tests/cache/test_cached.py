@@ -486,6 +486,28 @@ async def test_who_comes_after_a_load_began_does_not_trust_it_when_the_place_is_
     assert source.most == 1
 
 
+async def test_who_comes_after_an_invalidation_loads_for_himself_when_another_takes_too_long(
+    hf, other, on, source
+):
+    """What was outdated before is not brought out again."""
+    slow = Source()
+    slow.gate.clear()
+    here, there = declare(hf, on, source, wait=0.3), declare(other, on, slow)
+    source.gate.clear()
+    first = asyncio.create_task(here(7))
+    await until(lambda: len(source.loads) == 1)
+    await there.invalidate(7)
+    blocker = asyncio.create_task(there(7))
+    await until(lambda: len(slow.loads) == 1)
+    second = asyncio.create_task(here(7))  # joins the first load
+    await asyncio.sleep(0)
+    source.gate.set()
+    assert await second == 2
+    assert await first == 2
+    slow.gate.set()
+    assert await blocker == 1
+
+
 async def test_refresh_loads_whatever_is_there(gallery, source):
     assert await gallery(7) == 1
     assert await gallery.refresh(7) == 2

@@ -43,7 +43,9 @@ class Loader:
                 flight.brings = flight.asked
                 return begun.value
             if begun is None:
-                return text or await self._alone(flight)
+                return await self._alone(
+                    flight
+                )  # also when an earlier load was outdated: who came since wants newer
             text = await self._with_right(flight, begun)
             is_kept = await self._keep(begun, text)
             flight.is_kept = is_kept is True
