@@ -76,7 +76,7 @@ _EVENTS = f"SELECT {COLUMNS} FROM holdfast.outbox o WHERE o.seq = ANY($1::bigint
 
 def _due(limit: int) -> Procedure[list[int]]:
     """What has rested enough. A block that nothing stands behind is over; one before a quarantined event has no end."""
-    found = [row[0] for row in (yield Statement(_RESTED, (limit,)))]
+    found = list[int]()
     rows = yield Statement(_OF_KEYS, (KEYS_DUE, limit))
     for key, of_key in groupby(rows, key=lambda row: row[0]):
         behind = [row for row in of_key if row[1] is not None]
@@ -86,11 +86,12 @@ def _due(limit: int) -> Procedure[list[int]]:
         elif not free:
             yield _set_block(key, behind[0][2], None)
         found += [row[1] for row in free]
-    return found
+    return found + [row[0] for row in (yield Statement(_RESTED, (limit,)))]
 
 
-_RESTED = """
-SELECT seq FROM holdfast.outbox WHERE state = 'waiting' AND rest_until <= holdfast.now() ORDER BY rest_until LIMIT $1"""
+_RESTED = f"""
+SELECT o.seq FROM holdfast.outbox o WHERE o.state = 'waiting' AND o.rest_until <= holdfast.now() AND NOT {_BEHIND}
+ORDER BY o.rest_until LIMIT $1"""
 _OF_KEYS = """
 SELECT b.key, o.seq, o.version, o.state
 FROM (SELECT key, until FROM holdfast.event_block WHERE until <= holdfast.now() ORDER BY until, key LIMIT $1
@@ -134,11 +135,11 @@ def stamp(lease: Lease, ids: Sequence[str]) -> Procedure[list[int] | None]:
 
 
 # The lease is held, then the counter is drawn from, then events are written: whoever is second waits, and the commits
-# are in the order of the positions. The first row of the answer says that the lease is held.
+# are in the order of the positions. One that blocks its key was published after all. The first row of the answer says that the lease is held.
 _STAMP = f"""
 WITH fenced AS MATERIALIZED (SELECT token FROM holdfast.lease WHERE {_HELD} FOR UPDATE),
 given AS MATERIALIZED (
-    SELECT o.seq, row_number() OVER (ORDER BY g.place) AS nth
+    SELECT o.seq, o.key, o.version, o.held, row_number() OVER (ORDER BY g.place) AS nth
     FROM fenced, unnest($3::uuid[]) WITH ORDINALITY AS g(id, place), holdfast.outbox o
     WHERE o.id = ANY(ARRAY[g.id]) AND o.position IS NULL),
 drawn AS (
@@ -147,7 +148,10 @@ drawn AS (
 stamped AS (
     UPDATE holdfast.outbox o SET state = 'published', held = false, rest_until = NULL, position = d.last + g.nth,
         published_at = d.now
-    FROM drawn d, given g WHERE o.seq = ANY(ARRAY[g.seq]) AND o.position IS NULL RETURNING o.id::text, o.position)
+    FROM drawn d, given g WHERE o.seq = ANY(ARRAY[g.seq]) AND o.position IS NULL RETURNING o.id::text, o.position),
+unblocked AS (
+    UPDATE holdfast.event_block b SET until = d.now FROM drawn d, given g
+    WHERE g.held AND b.key = ANY(ARRAY[g.key]) AND b.version = g.version)
 SELECT NULL, NULL::bigint FROM fenced UNION ALL SELECT id, position FROM stamped"""
 _POSITIONS = "SELECT id::text, position FROM holdfast.outbox WHERE id = ANY($1::uuid[])"
 

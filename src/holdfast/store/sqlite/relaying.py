@@ -42,8 +42,9 @@ _DUE = "SELECT key FROM holdfast_event_block WHERE until <= ? ORDER BY until LIM
 _OF_KEY = """
     SELECT seq, version, state FROM holdfast_outbox WHERE key = ? AND held = 1 AND rest_until IS NULL
     ORDER BY version LIMIT ?"""
-_RESTED = """
-    SELECT seq FROM holdfast_outbox WHERE state = 'waiting' AND rest_until <= ? ORDER BY rest_until LIMIT ?"""
+_RESTED = f"""
+    SELECT seq FROM holdfast_outbox AS o WHERE state = 'waiting' AND rest_until <= ? AND NOT {_BEHIND}
+    ORDER BY rest_until LIMIT ?"""
 
 
 def to_event(row: Row) -> OutboxEvent:
@@ -73,8 +74,8 @@ def waiting(db: Db, lease: Lease, *, limit: int) -> list[OutboxEvent] | None:
 
 
 def _due(db: Db, limit: int) -> list[int]:
-    """What has rested enough. A block that nothing stands behind is over."""
-    found = [seq for (seq,) in db.rows(_RESTED, db.now, limit)]
+    """What has rested enough. A block that nothing stands behind is over; one before a quarantined event has no end."""
+    found = list[int]()
     for (key,) in db.rows(_DUE, db.now, KEYS_DUE):
         of_key = db.rows(_OF_KEY, key, limit)
         free = list(takewhile(lambda row: row[2] == "waiting", of_key))
@@ -83,7 +84,7 @@ def _due(db: Db, limit: int) -> list[int]:
         elif not free:
             _set_block(db, key, of_key[0][1], None)
         found += [seq for seq, _, _ in free]
-    return found
+    return found + [seq for (seq,) in db.rows(_RESTED, db.now, limit)]
 
 
 def _ready(db: Db, limit: int) -> tuple[list[int], bool]:
@@ -106,10 +107,15 @@ def stamp(db: Db, lease: Lease, *, ids: Sequence[str]) -> list[int] | None:
     if new:
         first = db.draw("position", len(new))
         positions |= {event_id: first + place for place, event_id in enumerate(new)}
+        db.run_many(_UNBLOCK_STAMPED, [(db.now, event_id) for event_id in new])
         db.run_many(_STAMP, [(positions[event_id], db.now, event_id) for event_id in new])
     return [positions[event_id] or 0 for event_id in ids]
 
 
+# One that blocks its key was published after all.
+_UNBLOCK_STAMPED = """
+    UPDATE holdfast_event_block SET until = ?1 WHERE (key, version) IN (
+        SELECT key, version FROM holdfast_outbox WHERE id = ?2 AND held = 1 AND rest_until IS NULL)"""
 _STAMP = """
     UPDATE holdfast_outbox SET state = 'published', held = 0, rest_until = NULL, position = ?, published_at = ?
     WHERE id = ?"""

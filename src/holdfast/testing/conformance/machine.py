@@ -9,6 +9,7 @@ from hypothesis import HealthCheck, Phase, settings
 from hypothesis.stateful import run_state_machine_as_test
 
 from holdfast.testing.conformance.coordination_machine import CoordinationMachine
+from holdfast.testing.conformance.events_machine import InboxMachine, OutboxMachine
 from holdfast.testing.conformance.guards_machine import GuardsMachine, SharedGuardsMachine
 from holdfast.testing.conformance.harness import StoreHarness
 from holdfast.testing.conformance.jobs_machine import JobsMachine
@@ -58,6 +59,10 @@ class MachineConformance(Compares):
 
     def test_random_batches_of_views_are_answered_as_the_model_answers(self, harness: StoreHarness) -> None:
         self.compare(ViewsMachine, harness, share=0.25)
+
+    def test_random_events_are_answered_as_the_model_answers(self, harness: StoreHarness) -> None:
+        self.compare(OutboxMachine, harness, share=0.5)
+        self.compare(InboxMachine, harness, share=0.3)
 
 
 class SharedGuardsMachineConformance(Compares):

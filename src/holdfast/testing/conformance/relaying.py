@@ -183,6 +183,17 @@ class RelayingConformance(Conformance):
         await store.outbox.drop([a3], actor="ada", reason="broken")
         assert await waiting(store, lease) == [a4]
 
+    async def test_what_is_published_after_all_blocks_nobody(self, store: Store) -> None:
+        """The failure was told, and yet the message had arrived."""
+        for rest in (None, 60):
+            first, second, third = await emit(store, "a", "a", "a")
+            lease = await relay(store)
+            await store.outbox.failed(lease, first, "no answer", rest=rest)
+            assert await waiting(store, lease) == []
+            assert await store.outbox.stamp(lease, [first]) is not None
+            assert await waiting(store, lease) == [second, third]
+            await store.outbox.stamp(lease, [second, third])
+
     async def test_requeue_publishes_after_all(self, store: Store) -> None:
         a1, a2, b1 = await emit(store, "a", "a", "b")
         lease = await relay(store)
