@@ -26,6 +26,7 @@ _EMPTY = f"""
     DELETE FROM holdfast.history; DELETE FROM holdfast.queue; DELETE FROM holdfast.lease;
     DELETE FROM holdfast.tick; DELETE FROM holdfast.key; DELETE FROM holdfast.step;
     DELETE FROM holdfast.bucket; DELETE FROM holdfast.guard; DELETE FROM holdfast.breaker; DELETE FROM holdfast.probe;
+    DELETE FROM holdfast.saga;
     SET session_replication_role = replica; DELETE FROM holdfast.audit; RESET session_replication_role;
     DELETE FROM holdfast.migration WHERE number > {_NEWEST};
     DO $$ DECLARE name text; BEGIN

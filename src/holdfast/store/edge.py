@@ -9,6 +9,7 @@ from typing import Any, TypeVar
 
 from holdfast.kernel.names import check_name, check_seconds
 from holdfast.store import checks as c
+from holdfast.store import saga_checks as s
 from holdfast.store.ports import SharedGuards
 
 T = TypeVar("T")
@@ -16,7 +17,7 @@ Check = Callable[[Any], object]  # raises, or gives the value to go on with; Non
 
 _limit, _lease = c.check_limit, partial(c.check_lease, "lease")
 _name, _if_given = partial(partial, check_name), partial(partial, c.check_if_given)
-_worker, _guard = _name("worker"), _name("guard")
+_worker, _guard, _saga = _name("worker"), _name("guard"), _name("saga")
 
 RULES: dict[str, dict[str, dict[str, Check]]] = {
     "Jobs": {
@@ -155,6 +156,39 @@ RULES: dict[str, dict[str, dict[str, Check]]] = {
         "reset": {"name": _guard, "actor": _name("actor")},
         "find": {"limit": _limit},
         "prune": {"limit": _limit},
+    },
+    "Sagas": {
+        "start": {"sagas": s.check_new},
+        "get": {"saga_id": _saga},
+        "of_job": {"job_id": c.check_id},
+        "find": {
+            "state": s.check_state,
+            "name": _if_given("saga"),
+            "parent": _if_given("saga"),
+            "correlation_id": _if_given("correlation_id"),
+            "before": _if_given("saga"),
+            "limit": _limit,
+        },
+        "signal": {"saga_id": _saga, "name": _name("signal"), "value": s.check_value},
+        "signals": {"saga_id": _saga},
+        "write": {
+            "claim": c.check_claim,
+            "step": s.check_step_if_given,
+            "move": s.check_move,
+            "rest": s.check_rest,
+        },
+        "listen": {"claim": c.check_claim, "step": c.check_step, "wait": s.check_wait},
+        "cancel": {"saga_id": _saga, "actor": _name("actor"), "reason": c.check_reason},
+        "retry": {"saga_id": _saga, "actor": _name("actor")},
+        "settle": {
+            "saga_id": _saga,
+            "step": _name("step"),
+            "done": partial(c.check_flag, "done"),
+            "result": c.check_result,
+            "actor": _name("actor"),
+        },
+        "park_lost": {"limit": _limit},
+        "prune": {"keep": partial(check_seconds, "keep"), "limit": _limit},
     },
     "Audit": {
         "write": {"entry": c.check_entry},

@@ -27,6 +27,7 @@ from holdfast.store.records import (
     Rescue,
     Tick,
 )
+from holdfast.store.saga_ports import Sagas
 from holdfast.store.states import Held, State
 from holdfast.store.steps import Resolved, Step, StepRecord, Undecided
 
@@ -352,6 +353,8 @@ class Store(Protocol):
     def keys(self) -> Keys: ...
     @property
     def guards(self) -> Guards: ...
+    @property
+    def sagas(self) -> Sagas: ...
     @property
     def audit(self) -> Audit: ...
     @property

@@ -27,6 +27,7 @@ from holdfast.store.postgres.jobs import Jobs
 from holdfast.store.postgres.keys import Keys
 from holdfast.store.postgres.leases import Leases
 from holdfast.store.postgres.queues import Queues
+from holdfast.store.postgres.sagas import Sagas
 from holdfast.store.postgres.schedules import Schedules
 from holdfast.store.postgres.steps import Steps
 from holdfast.store.postgres.transaction import Executor, PostgresTx
@@ -58,6 +59,7 @@ class PostgresStore:
         self.schedules = Schedules(self)
         self.keys = Keys(self)
         self.guards = Guards(self)
+        self.sagas = Sagas(self)
         self.audit = Audit(self)
         self.diagnosis = Diagnosis(self.database.target)
 

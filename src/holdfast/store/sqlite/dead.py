@@ -47,12 +47,17 @@ def _replay(db: Db, job_id: str, actor: str, args: str | None) -> Replayed:
         sql = "INSERT INTO holdfast_unique (key, seq) VALUES (?, ?) ON CONFLICT DO NOTHING"
         if not db.run(sql, unique, seq):
             return Replayed(job_id, "unique_taken")
-    db.run(_ANEW, args, seq)
-    db.run(_QUEUE, db.draw("rank"), seq)
-    db.run("DELETE FROM holdfast_parked WHERE seq = ?", seq)
+    queue_again(db, seq, args)
     entry = verdicts.replayed(job_id, actor=actor, generation=generation, old_args=old_args, new_args=args)
     audit.write(db, entry)
     return Replayed(job_id, "queued")
+
+
+def queue_again(db: Db, seq: int, args: str | None = None) -> None:
+    """A job that is dead or unknown, with all of its attempts."""
+    db.run(_ANEW, args, seq)
+    db.run(_QUEUE, db.draw("rank"), seq)
+    db.run("DELETE FROM holdfast_parked WHERE seq = ?", seq)
 
 
 def discard(db: Db, job_ids: Sequence[str], *, actor: str, reason: str) -> list[bool]:

@@ -25,6 +25,7 @@ from holdfast.store.sqlite.keys import Keys
 from holdfast.store.sqlite.leases import Leases
 from holdfast.store.sqlite.queues import Queues
 from holdfast.store.sqlite.reader import Reader
+from holdfast.store.sqlite.sagas import Sagas
 from holdfast.store.sqlite.schedules import Schedules
 from holdfast.store.sqlite.steps import Steps
 from holdfast.store.sqlite.transaction import SqliteTx
@@ -57,6 +58,7 @@ class SqliteStore:
         self.schedules = Schedules(self)
         self.keys = Keys(self)
         self.guards = Guards(self)
+        self.sagas = Sagas(self)
         self.audit = Audit(self)
         self.diagnosis = Diagnosis(self.path)
 

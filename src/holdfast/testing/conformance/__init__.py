@@ -16,7 +16,7 @@ import sys
 # pytest shows the values in a failed `assert` only of modules that it knew of before they were imported.
 if (_pytest := sys.modules.get("pytest")) is not None:
     _subjects = "jobs enqueue cancels claims finishes fencing reports rescues suspects races holds ordering concurrency tenants"
-    _others = "dead steps doubts diagnosis queues history leases schedules keys quota breakers guards audit transactions wakeups names lost_answers schema kit jobs_machine coordination_machine guards_model guards_machine"
+    _others = "dead steps doubts diagnosis queues history leases schedules keys quota breakers guards audit transactions wakeups names sagas lost_answers schema kit jobs_machine coordination_machine guards_model guards_machine"
     _pytest.register_assert_rewrite(*(f"{__name__}.{name}" for name in f"{_subjects} {_others}".split()))
 
 from holdfast.testing.conformance.audit import AuditConformance
@@ -35,6 +35,7 @@ from holdfast.testing.conformance.leases import LeasesConformance
 from holdfast.testing.conformance.lost_answers import LostAnswersConformance, OneCommitConformance
 from holdfast.testing.conformance.names import NamesConformance
 from holdfast.testing.conformance.queues import QueuesConformance
+from holdfast.testing.conformance.sagas import SagasConformance
 from holdfast.testing.conformance.schedules import SchedulesConformance
 from holdfast.testing.conformance.schema import SchemaConformance
 from holdfast.testing.conformance.steps import StepsConformance, UnknownConformance
@@ -58,6 +59,7 @@ __all__ = [
     "NamesConformance",
     "OneCommitConformance",
     "QueuesConformance",
+    "SagasConformance",
     "SchedulesConformance",
     "SchemaConformance",
     "SharedGuardsConformance",
@@ -87,6 +89,7 @@ class StoreConformance(
     SchedulesConformance,
     KeysConformance,
     GuardsConformance,
+    SagasConformance,
     AuditConformance,
     DiagnosisConformance,
     NamesConformance,
