@@ -11,6 +11,8 @@ from holdfast.jobs.job import Job
 from holdfast.jobs.signature import Secret
 from holdfast.jobs.task import Task
 from holdfast.runtime.app import Holdfast
+from holdfast.sagas.plans import Undo
+from holdfast.sagas.running import RunningSaga
 from holdfast.store.ports import Tx
 
 __all__ = [
@@ -24,8 +26,10 @@ __all__ = [
     "NotFound",
     "Reject",
     "Retry",
+    "RunningSaga",
     "Secret",
     "Snooze",
     "Task",
     "Tx",
+    "Undo",
 ]

@@ -17,6 +17,12 @@ CRASHPOINTS = {
     "step.recorded": "a step's result is recorded, and the task does not have it",
     "effect.begun": "an effect's intent is recorded, and its call has not been made",
     "effect.called": "an effect's call has returned, and nothing of that is recorded",
+    "saga.decided": "the decision to undo a saga is written with the step that failed, and nothing is undone",
+    "saga.resting": "a saga has to wait, and its job still runs",
+    "saga.over": "a saga is done or undone, and its job does not know",
+    "undo.begun": "the intent to undo a step is recorded, and its call has not been made",
+    "undo.called": "a step is undone, and nothing of that is recorded",
+    "undo.recorded": "a step is recorded as undone, and the next one is not begun",
     "schedule.before_tick": "a tick is due and its job is not enqueued",
 }
 

@@ -21,7 +21,10 @@ HoldfastError
 │   ├── JobDead             it failed for good
 │   ├── JobUnknown          nobody knows whether an effect of it was done: a person decides
 │   ├── JobCancelled        it was cancelled, or expired
-│   └── JobMissing          there is no such job, or not any more
+│   ├── JobMissing          there is no such job, or not any more
+│   ├── SagaUndone          it failed or was cancelled, and what it had done is undone
+│   ├── SagaStuck           it needs a person, or is parked
+│   └── SagaMissing         there is no such saga, or not any more
 ├── TransportUnavailable    the broker does not answer, or not in time: nobody knows whether it has the messages
 └── StoreError              the store could not do it
     ├── StoreUnavailable    not reachable, or not in time; nothing was stored, trying again is safe
@@ -130,6 +133,18 @@ class JobCancelled(NoResult):
 
 class JobMissing(NoResult):
     """There is no such job, or not any more."""
+
+
+class SagaUndone(NoResult):
+    """It failed or was cancelled, and what it had done is undone; the message says why."""
+
+
+class SagaStuck(NoResult):
+    """It does not go on by itself: it needs a person, or is parked."""
+
+
+class SagaMissing(NoResult):
+    """There is no such saga, or not any more."""
 
 
 class TransportUnavailable(HoldfastError):

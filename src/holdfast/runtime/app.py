@@ -30,6 +30,8 @@ from holdfast.kernel.errors import StoreUnavailable, UsageError
 from holdfast.kernel.spawn import over, spawn, to_its_end
 from holdfast.runtime.config import Location, guards_at, locate, open_store
 from holdfast.runtime.views import Blocking, JobsView, QueuesView
+from holdfast.sagas.saga import Saga
+from holdfast.sagas.sagas import Sagas
 from holdfast.store.ports import Store, Tx
 
 P = ParamSpec("P")
@@ -62,6 +64,7 @@ class Holdfast:
         self.hooks = Hooks()
         self.registry = Registry(self.hooks)
         self.enqueuer = Enqueuer(self.hooks)
+        self.sagas = Sagas(self.registry, self.enqueuer)
         self.fleet = GuardFleet()
         self._guards = guards_at(guards)
         self._entered = False
@@ -81,6 +84,7 @@ class Holdfast:
         else:
             self.fleet.meet_at(self._guards, people=self.store.guards)
         self.enqueuer.send_to(self.store, self.portal)
+        self.sagas.keep_in(self.store)
         self.jobs = JobsView(self.store)
         self.queues = QueuesView(self.store)
         self.dead = DeadLetters(self.store, self.registry)
@@ -242,6 +246,18 @@ class Holdfast:
             return task
 
         return declared
+
+    def saga(self, name: str, /, **options: Any) -> Callable[[Callable[..., Any]], Saga]:
+        """Make an `async def (saga, …)` a saga: `@hf.saga("battle.create")`; start it with `.start(…, id=…)`.
+
+        Options: queue, priority, aliases, timeout, undo_retry and undo_timeout.
+        """
+        return lambda function: self.sagas.declare(name, function, options)
+
+    def undo(self, name: str, function: Callable[..., F]) -> Callable[..., F]:
+        """Give a function a name by which undos are stored, so that it can be moved, or made while the program runs."""
+        self.sagas.refs.add(name, function)
+        return function
 
     def on_dead(self, task: str | Task[Any, Any]) -> Callable[[OnDead], OnDead]:
         """Call this, `(job, tx)`, in the transaction that makes a job of the task dead."""
