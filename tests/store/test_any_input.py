@@ -124,7 +124,7 @@ VERBS = {
         },
     ),
     "sagas.listen": ([CLAIM, Step(name="s", number=0), Wait(kind="signal", name="n")], {}),
-    "sagas.cancel": (["none"], {"actor": "a", "reason": "r"}),
+    "sagas.cancel": (["none"], {"actor": "a", "reason": "r", "done_too": False}),
     "sagas.retry": (["none"], {"actor": "a"}),
     "sagas.settle": (["none", "s"], {"done": True, "result": "1", "actor": "a"}),
     "sagas.park_lost": ([], {"limit": 5}),

@@ -28,7 +28,7 @@ class Children:
     async def _ask(self, record: SagaRecord) -> None:
         actor, reason = f"saga:{self._log.record.id}", "the saga that started it is undone"
         await patiently(
-            lambda: self._store.sagas.cancel(record.id, actor=actor, reason=reason),
+            lambda: self._store.sagas.cancel(record.id, actor=actor, reason=reason, done_too=True),
             what="saga.not_cancelled",
             job=record.id,
         )

@@ -80,9 +80,9 @@ class Sagas:
 
     # --- deciding ---
 
-    async def cancel(self, saga_id: str, *, actor: str, reason: str) -> SagaAnswer:
-        """Have it undone; leaves an audit row."""
-        return await self._store.sagas.cancel(saga_id, actor=actor, reason=reason)
+    async def cancel(self, saga_id: str, *, actor: str, reason: str, done_too: bool = False) -> SagaAnswer:
+        """Have it undone; leaves an audit row. `done_too`: also one that is done, while its steps are kept."""
+        return await self._store.sagas.cancel(saga_id, actor=actor, reason=reason, done_too=done_too)
 
     async def retry(self, saga_id: str, *, actor: str) -> SagaAnswer:
         """Let one that needs a person, or is parked, go on from where it stands; leaves an audit row."""

@@ -178,7 +178,12 @@ RULES: dict[str, dict[str, dict[str, Check]]] = {
             "rest": s.check_rest,
         },
         "listen": {"claim": c.check_claim, "step": c.check_step, "wait": s.check_wait},
-        "cancel": {"saga_id": _saga, "actor": _name("actor"), "reason": c.check_reason},
+        "cancel": {
+            "saga_id": _saga,
+            "actor": _name("actor"),
+            "reason": c.check_reason,
+            "done_too": partial(c.check_flag, "done_too"),
+        },
         "retry": {"saga_id": _saga, "actor": _name("actor")},
         "settle": {
             "saga_id": _saga,

@@ -75,8 +75,11 @@ class Sagas(Protocol):
 
     # --- for people ---
 
-    async def cancel(self, saga_id: str, *, actor: str, reason: str) -> SagaAnswer:
-        """Ask for it to be undone; leaves an audit row. `too_late`: it has passed its pivot."""
+    async def cancel(self, saga_id: str, *, actor: str, reason: str, done_too: bool = False) -> SagaAnswer:
+        """Ask for it to be undone; leaves an audit row. `too_late`: it has passed its pivot.
+
+        `done_too`: also when it is done, as long as its steps are kept: its job goes the way back.
+        """
 
     async def retry(self, saga_id: str, *, actor: str) -> SagaAnswer:
         """Let a saga that is stuck go on from where it stands, with all tries of its steps; leaves an audit row."""

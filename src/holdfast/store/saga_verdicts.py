@@ -32,9 +32,11 @@ def lost(state: str, reason: str | None) -> str:
     return f"The job that carries it is {state}: {reason}"
 
 
-def may_cancel(saga_id: str, state: SagaState, *, undoing: bool, pivot: str | None) -> SagaAnswer | None:
+def may_cancel(
+    saga_id: str, state: SagaState, *, undoing: bool, pivot: str | None, done_too: bool
+) -> SagaAnswer | None:
     """Why not; None: it may be."""
-    if state in OVER:
+    if state is SagaState.UNDONE or (state is SagaState.DONE and not done_too):
         return SagaAnswer(saga_id, "over", state)
     if undoing:
         return SagaAnswer(saga_id, "undoing", state)

@@ -40,19 +40,41 @@ def _find(saga_id: str) -> Procedure[Found | None]:
 _LOCK = "SELECT seq, state, undoing, pivot, job_id::text FROM holdfast.saga WHERE id = $1::text FOR UPDATE"
 
 
-def cancel(saga_id: str, *, actor: str, reason: str) -> Procedure[SagaAnswer]:
+def cancel(saga_id: str, *, actor: str, reason: str, done_too: bool) -> Procedure[SagaAnswer]:
     found = yield from _find(saga_id)
     if found is None:
         return SagaAnswer(saga_id, "missing")
-    refused = verdicts.may_cancel(saga_id, found.state, undoing=found.undoing, pivot=found.pivot)
+    refused = verdicts.may_cancel(
+        saga_id, found.state, undoing=found.undoing, pivot=found.pivot, done_too=done_too
+    )
     if refused is not None:
         return refused
+    if found.state is SagaState.DONE:
+        return (yield from _undo_done(found, saga_id, actor=actor, reason=reason))
     if found.generation is None:
         return SagaAnswer(saga_id, "no_job", found.state)
     asked = "UPDATE holdfast.saga SET asked = $2::text, at = holdfast.now() WHERE seq = $1::bigint"
     yield Statement(asked, (found.seq, storable(reason)))
     yield audited([verdicts.cancelled(saga_id, found.state, actor=actor, reason=reason)])
     return SagaAnswer(saga_id, "accepted", (yield from _go_on(found)))
+
+
+def _undo_done(found: Found, saga_id: str, *, actor: str, reason: str) -> Procedure[SagaAnswer]:
+    """Its job is live again: what it has done stands in its steps."""
+    if not (yield Statement(_REVIVE, (found.job_id,))):
+        return SagaAnswer(saga_id, "no_job", found.state)
+    yield Statement(_UNDO_DONE, (found.seq, storable(reason)))
+    yield audited([verdicts.cancelled(saga_id, found.state, actor=actor, reason=reason)])
+    return SagaAnswer(saga_id, "accepted", SagaState.COMPENSATING)
+
+
+_REVIVED = "id, token, enqueued_at, generation, priority, task, queue, args, correlation_id, causation_id, trace, steps_of"
+_REVIVE = f"""
+WITH gone AS (DELETE FROM holdfast.history WHERE id = $1::uuid RETURNING {_REVIVED})
+INSERT INTO holdfast.job ({_REVIVED}) SELECT {_REVIVED} FROM gone RETURNING id"""
+_UNDO_DONE = """
+UPDATE holdfast.saga SET state = 'compensating', undoing = true, error = $2::text, result = NULL, finished_at = NULL,
+    decided_at = holdfast.now(), at = holdfast.now() WHERE seq = $1::bigint"""
 
 
 def retry(saga_id: str, *, actor: str) -> Procedure[SagaAnswer]:

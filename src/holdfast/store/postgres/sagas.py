@@ -246,8 +246,9 @@ class Sagas(Subject):
         make = partial(saga_waits.listen, claim, step, wait)
         return await self._database.atomic(make, repeatable=True)
 
-    async def cancel(self, saga_id: str, *, actor: str, reason: str) -> SagaAnswer:
-        return await self._decided(partial(saga_people.cancel, saga_id, actor=actor, reason=reason))
+    async def cancel(self, saga_id: str, *, actor: str, reason: str, done_too: bool = False) -> SagaAnswer:
+        make = partial(saga_people.cancel, saga_id, actor=actor, reason=reason, done_too=done_too)
+        return await self._decided(make)
 
     async def retry(self, saga_id: str, *, actor: str) -> SagaAnswer:
         return await self._decided(partial(saga_people.retry, saga_id, actor=actor))

@@ -22,6 +22,12 @@ _FOUND = """
 _STEPS = "SELECT name, progress FROM holdfast_step WHERE seq = ? AND generation = ? ORDER BY number, name"
 _DECIDE = """UPDATE holdfast_step SET progress = ?, result = ?, at = ? WHERE seq = ? AND generation = ? AND name = ?"""
 _ANEW = """UPDATE holdfast_step SET tries = 0 WHERE seq = ? AND generation = ? AND progress NOT IN ('done', 'resolved')"""
+_REVIVE = """
+    INSERT INTO holdfast_queued (seq, rank, priority, queue, token)
+    SELECT j.seq, ?1, j.priority, j.queue, o.token
+    FROM holdfast_job AS j JOIN holdfast_over AS o USING (seq) WHERE j.seq = ?2"""
+_UNDO_DONE = """UPDATE holdfast_saga SET state = 'compensating', undoing = 1, error = ?1, result = NULL, finished_at = NULL,
+    decided_at = ?2, at = ?2 WHERE seq = ?3"""
 _LOST = """
     SELECT s.seq, s.id, p.state, p.reason FROM holdfast_parked AS p CROSS JOIN holdfast_job AS j USING (seq)
     CROSS JOIN holdfast_saga AS s ON s.job_id = j.id WHERE s.state IN ('running', 'waiting', 'compensating') LIMIT ?"""
@@ -44,18 +50,33 @@ def _find(db: Db, saga_id: str) -> Found | None:
     return None if row is None else Found(row[0], SagaState(row[1]), bool(row[2]), *row[3:])
 
 
-def cancel(db: Db, saga_id: str, *, actor: str, reason: str) -> SagaAnswer:
+def cancel(db: Db, saga_id: str, *, actor: str, reason: str, done_too: bool) -> SagaAnswer:
     found = _find(db, saga_id)
     if found is None:
         return SagaAnswer(saga_id, "missing")
-    refused = verdicts.may_cancel(saga_id, found.state, undoing=found.undoing, pivot=found.pivot)
+    refused = verdicts.may_cancel(
+        saga_id, found.state, undoing=found.undoing, pivot=found.pivot, done_too=done_too
+    )
     if refused is not None:
         return refused
+    if found.state is SagaState.DONE:
+        return _undo_done(db, found, saga_id, actor=actor, reason=reason)
     if found.job_state is None:
         return SagaAnswer(saga_id, "no_job", found.state)
     db.run("UPDATE holdfast_saga SET asked = ?, at = ? WHERE seq = ?", storable(reason), db.now, found.seq)
     audit.write(db, verdicts.cancelled(saga_id, found.state, actor=actor, reason=reason))
     return SagaAnswer(saga_id, "accepted", _go_on(db, found))
+
+
+def _undo_done(db: Db, found: Found, saga_id: str, *, actor: str, reason: str) -> SagaAnswer:
+    """Its job is live again: what it has done stands in its steps."""
+    if found.job is None or not db.value("SELECT 1 FROM holdfast_over WHERE seq = ?", found.job):
+        return SagaAnswer(saga_id, "no_job", found.state)
+    db.run(_REVIVE, db.draw("rank"), found.job)
+    db.run("DELETE FROM holdfast_over WHERE seq = ?", found.job)
+    db.run(_UNDO_DONE, storable(reason), db.now, found.seq)
+    audit.write(db, verdicts.cancelled(saga_id, found.state, actor=actor, reason=reason))
+    return SagaAnswer(saga_id, "accepted", SagaState.COMPENSATING)
 
 
 def retry(db: Db, saga_id: str, *, actor: str) -> SagaAnswer:

@@ -215,8 +215,9 @@ class Sagas(Subject):
         call = partial(saga_waits.listen, claim=claim, step=step, wait=wait, held=_HELD)
         return await self._file.write(call, repeatable=True)
 
-    async def cancel(self, saga_id: str, *, actor: str, reason: str) -> SagaAnswer:
-        return await self._decided(partial(saga_people.cancel, saga_id=saga_id, actor=actor, reason=reason))
+    async def cancel(self, saga_id: str, *, actor: str, reason: str, done_too: bool = False) -> SagaAnswer:
+        call = partial(saga_people.cancel, saga_id=saga_id, actor=actor, reason=reason, done_too=done_too)
+        return await self._decided(call)
 
     async def retry(self, saga_id: str, *, actor: str) -> SagaAnswer:
         return await self._decided(partial(saga_people.retry, saga_id=saga_id, actor=actor))

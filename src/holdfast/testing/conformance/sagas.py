@@ -367,6 +367,24 @@ class SagasConformance(Conformance):
         await store.sagas.write(claim, move=UNDOING)
         assert (await store.sagas.cancel("a", actor="ada", reason="no")).outcome == "undoing"
 
+    async def test_one_that_is_done_can_be_undone_while_its_steps_are_kept(self, store: Store) -> None:
+        claim = await started(store, "a")
+        await store.sagas.write(claim, step=step("pay", result="5"))
+        await store.sagas.write(claim, move=DONE)
+        assert await end(store, claim, Done("1"))
+        assert (await store.sagas.cancel("a", actor="ada", reason="no")).outcome == "over"
+        answer = await store.sagas.cancel("a", actor="ada", reason="no", done_too=True)
+        assert (answer.outcome, answer.state) == ("accepted", SagaState.COMPENSATING)
+        record = await saga(store, "a")
+        assert (record.undoing, record.error, record.finished_at, record.result) == (True, "no", None, None)
+        again = await take_one(store)
+        assert (again.job_id, again.has_steps, again.token > claim.token) == (claim.job_id, True, True)
+        [kept] = await store.steps.load(again.job_id, again.generation)
+        assert kept.result == "5"
+        assert await store.sagas.write(again, move=UNDONE) == Written(True, True, None)
+        assert await end(store, again)
+        assert (await store.sagas.cancel("a", actor="ada", reason="no", done_too=True)).outcome == "over"
+
     async def test_a_person_lets_a_stuck_saga_go_on(self, store: Store) -> None:
         claim = await started(store, "a")
         assert (await store.sagas.retry("a", actor="ada")).outcome == "not_stuck"
