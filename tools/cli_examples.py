@@ -19,12 +19,15 @@ from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager, redirect_stderr, redirect_stdout
 from pathlib import Path
 
+from msgspec.structs import replace
+
 from holdfast.kernel.outcomes import Dead, Done, Outcome, Retry, Unknown
 from holdfast.kernel.world import inhabit
 from holdfast.runtime.cli import main as holdfast
 from holdfast.store.breakers import BreakerReport, BreakerState
 from holdfast.store.ports import Store
 from holdfast.store.records import Claim, Finish, NewJob
+from holdfast.store.saga_records import Move, NewSaga, Rest, SagaState
 from holdfast.store.sqlite.store import SqliteStore
 from holdfast.store.steps import Kind, Progress, Step
 from holdfast.testing.clock import ManualClock
@@ -169,6 +172,7 @@ async def _filled(clock: ManualClock) -> None:
     await store.jobs.enqueue([_job(7, "mail.send", "mail", _SECRET % 45, delay=3_600.0)])
     await store.leases.acquire("report:2026-11", owner="worker-7", ttl=300)
     await _guard(store)
+    await _saga(store, clock)
     clock.advance(20)
     await store.close()
 
@@ -185,6 +189,33 @@ async def _guard(store: Store) -> None:
         await store.guards.report(node, [said, mailer], ttl=60)
     await store.guards.open_fleet("stripe", generation=0, open_for=25.0)
     await store.guards.slow("mailer", "user:42", rate=0.5, pause=60.0)
+
+
+async def _saga(store: Store, clock: ManualClock) -> None:
+    """An order was charged and could not be shipped, and the charge cannot be given back."""
+    carrier = _job(10, "saga:order.ship", "orders", '{"order":17}')
+    await store.sagas.start([NewSaga(id="order:17", name="order.ship", job=carrier)])
+    [claim] = await _claim(store, "orders")
+    plan = '{"undo":"shop:refund","args":"[17]"}'
+    charge = Step(name="charge", number=0, kind=Kind.AT_LEAST_ONCE, progress=Progress.BEGUN, plan=plan)
+    await store.sagas.write(claim, step=charge)
+    clock.advance(1)
+    await store.sagas.write(claim, step=replace(charge, progress=Progress.DONE, result='{"payment":"p-4"}'))
+    clock.advance(2)
+    told = "OutOfStock: no such book"
+    failed = Step(name="ship", number=1, progress=Progress.FAILED, tries=1, error=told)
+    await store.sagas.write(
+        claim, step=failed, move=Move(state=SagaState.COMPENSATING, undoing=True, error=told)
+    )
+    undo = Step(name="undo/charge", number=2, kind=Kind.AT_LEAST_ONCE, progress=Progress.BEGUN)
+    await store.sagas.write(claim, step=undo)
+    clock.advance(30)
+    refused = "ConnectionError: the bank does not answer"
+    stuck = Move(
+        state=SagaState.NEEDS_OPERATOR, undoing=True, error=f"'undo/charge' failed, after 6 tries: {refused}"
+    )
+    undo = replace(undo, progress=Progress.FAILED, tries=6, error=refused)
+    await store.sagas.write(claim, step=undo, move=stuck, rest=Rest())
 
 
 async def _publish(store: Store) -> None:

@@ -15,6 +15,7 @@ from holdfast.sagas.handle import SagaRun
 from holdfast.sagas.refs import Refs
 from holdfast.sagas.saga import Saga
 from holdfast.sagas.script import Script
+from holdfast.sagas.timeline import History, history
 from holdfast.store.ports import Store
 from holdfast.store.saga_records import SagaAnswer, SagaRecord, SagaState
 
@@ -73,6 +74,10 @@ class Sagas:
     ) -> list[SagaRecord]:
         """Newest first."""
         return await self._store.sagas.find(state=state, name=name, limit=limit)
+
+    async def history(self, saga_id: str) -> History | None:
+        """All that is recorded of a saga, as one story; None: there is no such saga. `.as_json()` is for programs."""
+        return await history(self._store, saga_id)
 
     def run(self, saga_id: str) -> SagaRun:
         """A handle on a saga by its id."""

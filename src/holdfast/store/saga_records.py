@@ -76,7 +76,8 @@ class SagaRecord(msgspec.Struct, frozen=True, kw_only=True):
     pivot: str | None  # the step that was passed, and after which there is no way back
     waits: str | None  # for what, in words
     result: str | None  # JSON text
-    error: str | None
+    error: str | None  # the last one
+    cause: str | None  # why it is undone
     parent: str | None
     correlation_id: str | None
     now: float  # when it was read

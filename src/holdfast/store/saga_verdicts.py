@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Sequence
 from typing import Any
 
 import msgspec
 
+from holdfast.kernel.errors import UsageError
 from holdfast.store.records import AuditEntry
 from holdfast.store.saga_records import OVER, STUCK, SagaAnswer, SagaState
 from holdfast.store.steps import OPEN, Progress
@@ -30,6 +32,21 @@ def ended(state: SagaState, result: str | None, error: str | None) -> str:
 def lost(state: str, reason: str | None) -> str:
     """Why a saga is parked whose job will not run again."""
     return f"The job that carries it is {state}: {reason}"
+
+
+def refuse_cancel(job_id: str, saga_id: str) -> UsageError:
+    """Without its job a saga would neither go on nor be undone, and nobody would be told."""
+    return UsageError(
+        f"Job {job_id} carries the saga {saga_id!r}, which would be left half done. Have the saga undone: "
+        f"`holdfast sagas cancel {shlex.quote(saga_id)}`."
+    )
+
+
+def refuse_discard(job_id: str, saga_id: str) -> UsageError:
+    return UsageError(
+        f"Job {job_id} carries the saga {saga_id!r}, which would be left half done; nothing was discarded. See "
+        f"`holdfast sagas show {shlex.quote(saga_id)}`."
+    )
 
 
 def may_cancel(

@@ -19,6 +19,7 @@ from holdfast.runtime.cli import (
     locks,
     migrate,
     queues,
+    sagas,
     schedules,
     unknown,
     worker,
@@ -27,7 +28,7 @@ from holdfast.runtime.cli.parser import Parser
 
 __all__ = ["main"]
 
-GROUPS = (worker, jobs, dead, unknown, queues, schedules, locks, guards, migrate, health, doctor, demo)
+GROUPS = (worker, jobs, dead, unknown, queues, schedules, sagas, locks, guards, migrate, health, doctor, demo)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

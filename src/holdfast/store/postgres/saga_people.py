@@ -73,7 +73,7 @@ _REVIVE = f"""
 WITH gone AS (DELETE FROM holdfast.history WHERE id = $1::uuid RETURNING {_REVIVED})
 INSERT INTO holdfast.job ({_REVIVED}) SELECT {_REVIVED} FROM gone RETURNING id"""
 _UNDO_DONE = """
-UPDATE holdfast.saga SET state = 'compensating', undoing = true, error = $2::text, result = NULL, finished_at = NULL,
+UPDATE holdfast.saga SET state = 'compensating', undoing = true, error = $2::text, cause = $2::text, result = NULL, finished_at = NULL,
     decided_at = holdfast.now(), at = holdfast.now() WHERE seq = $1::bigint"""
 
 

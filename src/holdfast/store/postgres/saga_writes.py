@@ -114,7 +114,9 @@ moved AS (
         pivot = coalesce(CASE WHEN h.moves THEN h.pivot END, s.pivot),
         decided_at = coalesce(s.decided_at, CASE WHEN h.moves AND h.undoing THEN h.now END),
         finished_at = CASE WHEN h.moves AND h.state IN ('done', 'undone') THEN h.now ELSE s.finished_at END,
-        error = CASE WHEN NOT h.moves THEN s.error WHEN h.state = 'done' THEN NULL ELSE coalesce(h.saga_error, s.error) END,
+        error = CASE WHEN NOT h.moves THEN s.error WHEN h.state = 'done' THEN NULL WHEN h.state = 'undone' THEN s.cause
+            ELSE coalesce(h.saga_error, s.error) END,
+        cause = CASE WHEN h.moves AND h.undoing AND NOT s.undoing THEN coalesce(h.saga_error, s.error) ELSE s.cause END,
         result = CASE WHEN h.moves THEN h.saga_result ELSE s.result END,
         woken = s.woken AND NOT h.rests
     FROM held h WHERE s.seq = h.saga AND (h.moves OR h.rests)),

@@ -85,7 +85,7 @@ _OTHERS = "SELECT id, job_id::text FROM holdfast.saga WHERE id = ANY($1::text[])
 _RECORD = """
 SELECT s.id, s.name, s.job_id::text, s.state, s.undoing, date_part('epoch', s.started_at), date_part('epoch', s.at),
     date_part('epoch', s.decided_at), date_part('epoch', s.finished_at), date_part('epoch', s.deadline), s.asked,
-    s.pivot, s.waits, s.result, s.error, s.parent, s.correlation_id, date_part('epoch', holdfast.now())
+    s.pivot, s.waits, s.result, s.error, s.cause, s.parent, s.correlation_id, date_part('epoch', holdfast.now())
 FROM holdfast.saga s"""
 
 

@@ -26,7 +26,7 @@ _REVIVE = """
     INSERT INTO holdfast_queued (seq, rank, priority, queue, token)
     SELECT j.seq, ?1, j.priority, j.queue, o.token
     FROM holdfast_job AS j JOIN holdfast_over AS o USING (seq) WHERE j.seq = ?2"""
-_UNDO_DONE = """UPDATE holdfast_saga SET state = 'compensating', undoing = 1, error = ?1, result = NULL, finished_at = NULL,
+_UNDO_DONE = """UPDATE holdfast_saga SET state = 'compensating', undoing = 1, error = ?1, cause = ?1, result = NULL, finished_at = NULL,
     decided_at = ?2, at = ?2 WHERE seq = ?3"""
 _LOST = """
     SELECT s.seq, s.id, p.state, p.reason FROM holdfast_parked AS p CROSS JOIN holdfast_job AS j USING (seq)

@@ -38,7 +38,7 @@ _START = """
     VALUES (?1, ?2, ?3, 'running', ?4, ?4, ?5, ?6, ?7) ON CONFLICT (id) DO NOTHING"""
 _RECORD = """
     SELECT id, name, job_id, state, undoing, started_at, at, decided_at, finished_at, deadline, asked, pivot, waits,
-        result, error, parent, correlation_id FROM holdfast_saga"""
+        result, error, cause, parent, correlation_id FROM holdfast_saga"""
 _HELD = """
     SELECT s.seq, s.id, s.asked, s.undoing, s.pivot, s.woken, s.watched
     FROM holdfast_running AS r CROSS JOIN holdfast_job AS j USING (seq) CROSS JOIN holdfast_saga AS s ON s.job_id = j.id
@@ -47,7 +47,8 @@ _HELD = """
 _MOVE = """
     UPDATE holdfast_saga SET state = ?2, undoing = undoing OR ?3, at = ?1, waits = ?7, pivot = coalesce(?6, pivot),
         decided_at = coalesce(decided_at, iif(?3, ?1, NULL)), finished_at = iif(?2 IN ('done', 'undone'), ?1, NULL),
-        error = iif(?2 = 'done', NULL, coalesce(?4, error)), result = ?5
+        error = CASE ?2 WHEN 'done' THEN NULL WHEN 'undone' THEN cause ELSE coalesce(?4, error) END, result = ?5,
+        cause = iif(?3 AND NOT undoing, coalesce(?4, error), cause)
     WHERE seq = ?8 AND state NOT IN ('done', 'undone') AND (?2 <> 'done' OR asked IS NULL OR pivot IS NOT NULL)"""
 
 

@@ -133,7 +133,7 @@ class SagasConformance(Conformance):
         assert await store.sagas.write(claim, step=failed, move=UNDOING) == Written(True, True, None)
         record = await saga(store, "a")
         assert (record.state, record.undoing, record.error) == (SagaState.COMPENSATING, True, "it failed")
-        assert record.decided_at == record.at
+        assert (record.decided_at, record.cause) == (record.at, "it failed")
         [kept] = await store.steps.load(claim.job_id, 0)
         assert (kept.plan, kept.tries, kept.error, kept.progress) == (
             '{"undo":"refund"}',
@@ -305,6 +305,10 @@ class SagasConformance(Conformance):
     async def test_the_end_of_a_saga_that_is_over_is_heard_at_once(self, store: Store) -> None:
         child = await started(store, "child")
         await store.sagas.write(child, move=UNDOING)
+        await store.sagas.write(
+            child, move=Move(state=SagaState.NEEDS_OPERATOR, undoing=True, error="an undo failed")
+        )
+        assert (await saga(store, "child")).error == "an undo failed"
         await store.sagas.write(child, move=UNDONE)
         await end(store, child)
         parent = await started(store, "parent")
@@ -456,6 +460,22 @@ class SagasConformance(Conformance):
         assert await store.sagas.park_lost() == []
         assert (await store.sagas.retry("a", actor="ada")).outcome == "accepted"
         assert await state_and_job(store, "a") == (SagaState.RUNNING, READY)
+
+    async def test_the_job_of_a_saga_is_not_cancelled_behind_its_back(self, store: Store) -> None:
+        claim = await started(store, "a")
+        with raises(UsageError, "holdfast sagas cancel a"):
+            await store.jobs.cancel(claim.job_id, "by hand")
+        await store.sagas.write(claim, move=DONE)
+        assert await store.jobs.cancel(claim.job_id, "by hand") is State.RUNNING
+
+    async def test_the_dead_job_of_a_saga_is_neither_replayed_nor_discarded(self, store: Store) -> None:
+        claim = await started(store, "a")
+        await end(store, claim, Dead("no"))
+        [answer] = await store.dead.replay([claim.job_id], actor="ada")
+        assert answer.outcome == "carries_saga"
+        with raises(UsageError, "holdfast sagas show a"):
+            await store.dead.discard([claim.job_id], actor="ada", reason="r")
+        assert (await state_of(store, claim.job_id))[0] is State.DEAD
 
     async def test_what_was_over_long_ago_is_forgotten(self, store: Store) -> None:
         claim = await started(store, "a")

@@ -22,6 +22,7 @@ CREATE TABLE holdfast.saga (
     waits          text, -- for what, in words
     result         text,
     error          text,
+    cause          text, -- why it is undone
     parent         text, -- the id of the saga that started it
     correlation_id text,
     CONSTRAINT state_is_known

@@ -25,6 +25,7 @@ CREATE TABLE holdfast_saga (
     waits          TEXT, -- for what, in words
     result         TEXT,
     error          TEXT,
+    cause          TEXT, -- why it is undone
     parent         TEXT, -- the id of the saga that started it
     correlation_id TEXT,
     CHECK ((state IN ('done', 'undone')) = (finished_at IS NOT NULL)),
