@@ -243,9 +243,9 @@ class RunningSaga:
                 task.cancel()
             await over(*tasks)
             raise
-        errors = [task.exception() for task in tasks]
-        for error in errors:
-            if error is not None and not isinstance(error, Suspended):
+        errors = [error for task in tasks if (error := task.exception()) is not None]
+        for error in sorted(errors, key=_urgency):
+            if not isinstance(error, Suspended):
                 raise error
         if stops := [error for error in errors if isinstance(error, Suspended)]:
             raise self.suspend(together(stops))
@@ -284,6 +284,11 @@ class RunningSaga:
 
     def __repr__(self) -> str:
         return f"<RunningSaga {self.id} of {self.name}>"
+
+
+def _urgency(error: BaseException) -> bool:
+    """What ends programs comes before what failed."""
+    return isinstance(error, Exception)
 
 
 def _seconds(timeout: float | None) -> float | None:

@@ -38,7 +38,7 @@ class Saga:
         self, name: str, script: Script, *, registry: Registry, sender: Sender, store: Callable[[], Store]
     ) -> None:
         functools.update_wrapper(self, _checked(script.function))
-        self.name, self._script, self._store = check_name("saga", name), script, store
+        self.name, self.script, self._store = check_name("saga", name), script, store
         self.function, self.options = script.function, script.options
         given = {
             "name": f"{PREFIX}{name}",
@@ -54,7 +54,7 @@ class Saga:
         """The function as a task: the job stands where the saga does."""
 
         async def carrying(job: Job, /, *args: Any, **kwargs: Any) -> Any:
-            return await carry(job, self._store(), self._script, (list(args), kwargs))
+            return await carry(job, self._store(), self.script, (list(args), kwargs))
 
         parameters = list(inspect.signature(self.function).parameters.values())
         first = inspect.Parameter("job", inspect.Parameter.POSITIONAL_ONLY, annotation=Job)
