@@ -1,4 +1,4 @@
-"""Fixtures for everyone: a PostgreSQL server, shared by the whole run, with fresh databases on it; and Valkeys."""
+"""Fixtures for everyone: a PostgreSQL server, shared by the whole run, with fresh databases on it; Valkeys; and a NATS."""
 
 from __future__ import annotations
 
@@ -18,6 +18,7 @@ from servers import shared_postgres
 
 from holdfast import Holdfast
 from holdfast.kernel.telemetry import subscribe
+from tools.nats_server import NatsServer
 from tools.postgres import system_binaries, wheel_binaries
 from tools.valkey import ValkeyServer
 
@@ -97,6 +98,14 @@ def valkey():
 def own_valkey():
     """For a test that flushes, freezes or kills it."""
     server = ValkeyServer()
+    yield server
+    server.stop()
+
+
+@pytest.fixture(scope="session")
+def nats():
+    """A NATS with JetStream, for tests that keep to a topic of their own."""
+    server = NatsServer()
     yield server
     server.stop()
 

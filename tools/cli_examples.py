@@ -19,17 +19,20 @@ from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager, redirect_stderr, redirect_stdout
 from pathlib import Path
 
-from msgspec.structs import replace
+import msgspec
 
 from holdfast.kernel.outcomes import Dead, Done, Outcome, Retry, Unknown
 from holdfast.kernel.world import inhabit
 from holdfast.runtime.cli import main as holdfast
 from holdfast.store.breakers import BreakerReport, BreakerState
+from holdfast.store.cache_records import Load
+from holdfast.store.event_records import Delivery, NewEvent
 from holdfast.store.ports import Store
 from holdfast.store.records import Claim, Finish, NewJob
 from holdfast.store.saga_records import Move, NewSaga, Rest, SagaState
 from holdfast.store.sqlite.store import SqliteStore
 from holdfast.store.steps import Kind, Progress, Step
+from holdfast.store.view_records import NewRow, SetAside, ViewBatch
 from holdfast.testing.clock import ManualClock
 
 PAGE = Path(__file__).resolve().parent.parent / "docs" / "cli.md"
@@ -110,7 +113,7 @@ def steadied(text: str, folder: str) -> str:
 
 @contextmanager
 def world(program: str) -> Iterator[str]:
-    clock = ManualClock(MORNING)
+    clock = ManualClock(MORNING - 2)  # events come first, and take so long
     with ExitStack() as stack:
         folder = os.path.realpath(stack.enter_context(tempfile.TemporaryDirectory()))
         stack.enter_context(_moved(folder))
@@ -153,6 +156,7 @@ def _environment() -> Iterator[None]:
 async def _filled(clock: ManualClock) -> None:
     store = SqliteStore("shop.db")
     await store.open()
+    await _events(store, clock)
     await store.schedules.tick("report.nightly", MORNING - 23_400, _job(1, "report.nightly", "default"))
     await _end(store, "default", Done('"42 pages"'))
     await store.jobs.enqueue(
@@ -172,9 +176,52 @@ async def _filled(clock: ManualClock) -> None:
     await store.jobs.enqueue([_job(7, "mail.send", "mail", _SECRET % 45, delay=3_600.0)])
     await store.leases.acquire("report:2026-11", owner="worker-7", ttl=300)
     await _guard(store)
+    await _view(store)
+    await _values(store)
     await _saga(store, clock)
     clock.advance(20)
     await store.close()
+
+
+async def _events(store: Store, clock: ManualClock) -> None:
+    """A request placed an order; it was billed at the second try. Another event was too large for the broker."""
+    relay = await store.leases.acquire("holdfast:relay", owner="worker-7", ttl=5)
+    assert relay is not None
+    for group in ("billing", "shipping"):
+        await store.inbox.subscribe(group)
+    placed = _event(1, "order.placed", "order:7", cause=None)
+    large = _event(2, "order.exported", "order:6", cause=None, story="request-2c41")
+    await store.outbox.emit([placed, large])
+    await store.outbox.stamp(relay, [placed.id])
+    reason = "it has 262,144 bytes, and this Redis takes at most 65,536."
+    await store.outbox.failed(relay, large.id, reason, rest=None)
+    bill = _delivery(11, "on:billing:bill", placed)
+    await store.inbox.deliver("billing", [Delivery(placed.id, bill)], upto=1)
+    await _end(store, "events", Retry(error="ConnectionError: bank.example.org is not reachable"))
+    clock.advance(2)
+    billed = _event(3, "order.billed", "order:7", cause=bill.id)
+    await store.outbox.emit([billed])
+    await _end(store, "events", Done())
+    await store.outbox.stamp(relay, [billed.id])
+    await store.inbox.deliver("billing", [], upto=2)
+    ship = _delivery(12, "on:shipping:ship", billed)
+    await store.inbox.deliver("shipping", [Delivery(billed.id, ship)], upto=2)
+    await _end(store, "events", Done())
+    await store.strays.keep("redis", "billing", b'{"id": 7, "total"', "This is not JSON: Expecting value.")
+    await store.leases.release(relay)
+
+
+def _event(
+    number: int, type_: str, key: str, *, cause: str | None, story: str | None = "request-7f3a"
+) -> NewEvent:
+    event_id = f"01a1de3c-4a80-7c45-8e7e-{number:012d}"
+    data = '{"order":7,"total":"12.50"}'
+    return NewEvent(id=event_id, type=type_, key=key, data=data, correlation_id=story, causation_id=cause)
+
+
+def _delivery(number: int, task: str, event: NewEvent) -> NewJob:
+    job = _job(number, task, "events", '{"event":{}}')
+    return msgspec.structs.replace(job, correlation_id=event.correlation_id, causation_id=event.id)
 
 
 async def _guard(store: Store) -> None:
@@ -191,6 +238,37 @@ async def _guard(store: Store) -> None:
     await store.guards.slow("mailer", "user:42", rate=0.5, pause=60.0)
 
 
+async def _view(store: Store) -> None:
+    """It has read three of four events; one of them it could not take."""
+    events = [
+        NewEvent(id=f"01a1de3c-4a80-7c45-bf6d-{number:012d}", type="order.changed", key=f"order:{number % 2}")
+        for number in range(21, 25)
+    ]
+    await store.outbox.emit(events)
+    lease = await store.leases.acquire("holdfast:relay", owner="worker-7", ttl=30)
+    assert lease is not None
+    await store.outbox.stamp(lease, [event.id for event in events])
+    await store.views.begin("orders", start=0)
+    error = "KeyError: 'total'"
+    poison = SetAside(position=2, event_id=events[1].id, event="{}", key="order:0", error=error)
+    rows = tuple(NewRow(key=f"order:{place}", data="{}", position=place) for place in (1, 3))
+    batch = ViewBatch(view="orders", generation=1, after=0, upto=3, rows=rows, aside=(poison,))
+    await store.views.apply(lease, batch)
+    await store.leases.release(lease)
+
+
+async def _values(store: Store) -> None:
+    """One that is fresh, one that is stale, and one that is loaded for the first time."""
+    for key, value, fresh, tag in (
+        ("gallery:42", "[1,2,3]", 300.0, "user:42"),
+        ("gallery:7", "[]", 15.0, "user:7"),
+    ):
+        load = await store.cache.begin(key, tags=[tag], lease=10)
+        assert isinstance(load, Load)
+        await store.cache.put(load, value, fresh=fresh, stale=7200)
+    await store.cache.begin("browse:popular", tags=[], lease=60)
+
+
 async def _saga(store: Store, clock: ManualClock) -> None:
     """An order was charged and could not be shipped, and the charge cannot be given back."""
     carrier = _job(10, "saga:order.ship", "orders", '{"order":17}')
@@ -200,7 +278,9 @@ async def _saga(store: Store, clock: ManualClock) -> None:
     charge = Step(name="charge", number=0, kind=Kind.AT_LEAST_ONCE, progress=Progress.BEGUN, plan=plan)
     await store.sagas.write(claim, step=charge)
     clock.advance(1)
-    await store.sagas.write(claim, step=replace(charge, progress=Progress.DONE, result='{"payment":"p-4"}'))
+    await store.sagas.write(
+        claim, step=msgspec.structs.replace(charge, progress=Progress.DONE, result='{"payment":"p-4"}')
+    )
     clock.advance(2)
     told = "OutOfStock: no such book"
     failed = Step(name="ship", number=1, progress=Progress.FAILED, tries=1, error=told)
@@ -214,7 +294,7 @@ async def _saga(store: Store, clock: ManualClock) -> None:
     stuck = Move(
         state=SagaState.NEEDS_OPERATOR, undoing=True, error=f"'undo/charge' failed, after 6 tries: {refused}"
     )
-    undo = replace(undo, progress=Progress.FAILED, tries=6, error=refused)
+    undo = msgspec.structs.replace(undo, progress=Progress.FAILED, tries=6, error=refused)
     await store.sagas.write(claim, step=undo, move=stuck, rest=Rest())
 
 

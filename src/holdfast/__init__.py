@@ -3,6 +3,8 @@
 These are the public names; everything else may change.
 """
 
+from holdfast.events.event import Event
+from holdfast.events.settings import EventSettings
 from holdfast.guards.backoff import Backoff
 from holdfast.jobs.control import Cancel, Reject, Retry, Snooze
 from holdfast.jobs.effects import CannotTell, Found, NotFound
@@ -13,12 +15,16 @@ from holdfast.jobs.task import Task
 from holdfast.runtime.app import Holdfast
 from holdfast.sagas.plans import Undo
 from holdfast.sagas.running import RunningSaga
+from holdfast.store.event_records import Emitted
 from holdfast.store.ports import Tx
 
 __all__ = [
     "Backoff",
     "Cancel",
     "CannotTell",
+    "Emitted",
+    "Event",
+    "EventSettings",
     "Found",
     "Holdfast",
     "Job",

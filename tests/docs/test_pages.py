@@ -55,3 +55,15 @@ def test_the_page_on_steps_prints_what_it_says(tmp_path):
 def test_the_page_on_guards_prints_what_it_says(tmp_path):
     shown = [block for block in blocks("docs/guards.md", "text") if "▶" not in block]  # one is a picture
     assert pasted("docs/guards.md", tmp_path) == "".join(shown)
+
+
+def test_the_page_on_views_prints_what_it_says(tmp_path):
+    assert pasted("docs/views.md", tmp_path) == "".join(blocks("docs/views.md", "text"))
+
+
+def test_the_page_on_events_prints_what_it_says(tmp_path):
+    assert pasted("docs/events.md", tmp_path) == "".join(blocks("docs/events.md", "text"))
+
+
+def test_the_page_on_the_cache_prints_what_it_says(tmp_path):
+    assert pasted("docs/cache.md", tmp_path) == "".join(blocks("docs/cache.md", "text"))

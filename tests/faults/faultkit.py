@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 import textwrap
 from pathlib import Path
 
@@ -51,13 +52,17 @@ class Fleet:
         program: str = "program",
         before: tuple[str, ...] = (),
         said: int | None = None,
+        verb: str = "worker",
         **given: str,
     ) -> Process:
         """`python -m holdfast worker program:hf`, through `url` when that is another way to the same database.
 
         What it says goes into its log, or to `said`, the descriptor of a pipe.
         """
-        command = [*before, *worker_command(f"{program}:hf", *options, lease=lease)]
+        if verb == "worker":
+            command = [*before, *worker_command(f"{program}:hf", *options, lease=lease)]
+        else:
+            command = [sys.executable, "-m", "holdfast", verb, f"{program}:hf", *options]
         settings = {"HOLDFAST_URL": url or self.url, "FAULTS_FOLDER": str(self.folder), **given}
         folders = [*given.get("PYTHONPATH", "").split(), HERE]
         log = self.folder / f"log-{len(self.processes)}"

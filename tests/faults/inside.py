@@ -10,16 +10,18 @@ import time
 from contextlib import ExitStack
 from pathlib import Path
 
-from holdfast import Backoff, Found, Holdfast, Job, NotFound
+from holdfast import Backoff, Event, Found, Holdfast, Job, NotFound, Tx
 from holdfast.kernel.crashpoints import armed
 
 __all__ = [
     "QUICK",
     "Backoff",
+    "Event",
     "Found",
     "Holdfast",
     "Job",
     "NotFound",
+    "Tx",
     "asyncio",
     "effect",
     "gate",
@@ -75,6 +77,18 @@ def _die_once(name: str) -> None:
     os.kill(os.getpid(), signal.SIGKILL)
 
 
+def _freeze_once(name: str) -> None:
+    """The first who comes here stands still until the test wakes it."""
+    try:
+        os.close(os.open(FOLDER / f"frozen-{name}", os.O_CREAT | os.O_EXCL))
+    except FileExistsError:
+        return
+    mark("frozen", point=name)
+    os.kill(os.getpid(), signal.SIGSTOP)
+
+
 _armed = ExitStack()  # kept: who lets go of it disarms
 if (_name := os.environ.get("HOLDFAST_CRASH")) is not None:
     _armed.enter_context(armed(_name, _die_once))
+if (_name := os.environ.get("HOLDFAST_FREEZE")) is not None:
+    _armed.enter_context(armed(_name, _freeze_once))

@@ -14,6 +14,7 @@ from holdfast.guards.ports import State
 from holdfast.kernel.clock import monotonic
 from holdfast.kernel.errors import StoreUnavailable, UsageError
 from holdfast.store.breakers import BreakerReport, BreakerState
+from holdfast.store.quota import Return, Want
 
 
 @pytest.fixture(params=["sqlite", "postgres", "redis"])
@@ -146,6 +147,26 @@ async def test_it_gets_faster_again_for_all(place):
             return other.limiter.rate() > 90 and one.limiter.rate() > 90
 
         await until(is_fast)
+
+
+@pytest.mark.parametrize("place", ["sqlite", "postgres"], indirect=True)
+@pytest.mark.parametrize("ends", ["lapses", "leaves"])
+async def test_what_one_does_not_use_is_for_the_others(place, ends):
+    async with fleet(place, 2, limiter=lambda: Limiter(rate=1, burst=100)) as nodes:
+        (one, guard), (other, _) = nodes.all
+        assert not any(guard.limiter.try_take() for _ in range(40))  # in vain, but so much is asked for
+        await until(lambda: sum(lot.units for pot in one.fleet._slices.pots for lot in pot._lots) >= 30)
+        if ends == "leaves":
+            await one.fleet.stop()
+        await until(lambda: _granted(other.fleet._shared, 75, 1.0), seconds=8)
+
+
+async def _granted(shared, units, rate):
+    """Whether so much could be had of the bucket now; then it is put back."""
+    [grant] = await shared.take([Want("api", "", units, units, rate, 99)])
+    if grant.units:
+        await shared.give_back([Return(grant, grant.units)])
+    return grant.units > 0
 
 
 BREAKER = {"breaker": lambda: Breaker(failures=2, cooldown=1.0, permits=1)}

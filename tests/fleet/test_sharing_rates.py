@@ -53,9 +53,10 @@ def _node(store, **options):
 
 async def _asked(fleet, limiter):
     fleet._slices.come_back()
-    limiter.try_take()
     for pot in fleet._slices.pots:
-        pot.due, pot.refused = 0.0, 1.0  # so the store is asked
+        pot.drop()
+        pot.due = 0.0
+    limiter.try_take()  # in vain, so the store is asked
     await fleet._round()
 
 
@@ -86,6 +87,36 @@ def test_what_the_fleet_could_not_hear_it_is_told_again():
     [(rate, pause)] = store.told
     assert rate == pytest.approx(terms_of(8, 1).rate(4))
     assert 19 < pause <= 24
+
+
+def test_of_many_keys_that_are_slowed_some_are_told_in_each_round():
+    store = Store()
+    fleet, limiter = _node(store)
+    for number in range(250):
+        limiter.throttled(20, key=f"user:{number}")
+
+    async def run():
+        numbers = []
+        for _ in range(4):
+            await fleet._round()
+            numbers.append(len(store.told))
+        return numbers
+
+    assert asyncio.run(run()) == [100, 200, 250, 250]
+
+
+def test_when_telling_takes_long_the_round_goes_on():
+    class Slow(Store):
+        async def slow(self, *args, **named):
+            await asyncio.sleep(0.2)
+            return await super().slow(*args, **named)
+
+    store = Slow()
+    fleet, limiter = _node(store)
+    for number in range(20):
+        limiter.throttled(20, key=f"user:{number}")
+    asyncio.run(fleet._round())
+    assert 0 < len(store.told) < 10
 
 
 def test_what_one_was_told_counts_for_the_others_and_so_does_what_makes_it_faster():

@@ -395,6 +395,9 @@ class Shares:
         self.asked.append((name, key, units))
         return self.slices.pop(0) if self.slices else Slice(0, ask_again=0.25)
 
+    def call_when(self, name, key, units, call):
+        return None
+
     def give_back(self, name, key, part):
         self.returned.append((name, key, part.units, part.lasts))
 

@@ -499,3 +499,29 @@ def test_an_option_that_does_not_exist_is_an_error():
         Guard("x")(5)
     assert repr(Guard("x")) == "<Guard 'x'>"
     assert Guard("x").name == "x"
+
+
+@pytest.mark.parametrize(
+    "line", [{"limiter": Limiter(rate=0.1, burst=1)}, {"bulkhead": Bulkhead(1, waiting=5)}]
+)
+def test_a_probe_that_stands_in_a_line_does_not_run_out(line):
+    """Its lease is for the call: whoever waits for quota, or for a place, has not called yet."""
+    breaker = Breaker(failures=1, cooldown=1, permits=1, lease=2)
+    guard = Guard("api", breaker=breaker, **line)
+
+    async def main():
+        busy = asyncio.create_task(guard.call(Service(takes=9)))  # has the quota, and the place
+        await asyncio.sleep(0)
+        with pytest.raises(ConnectionError), breaker:
+            raise ConnectionError
+        await asyncio.sleep(1)
+        probe = asyncio.create_task(guard.call(Service()))
+        for _ in range(6):
+            await asyncio.sleep(1)
+            with pytest.raises(BreakerOpen, match="half-open and its permits are out"):
+                await guard.call(Service())
+        assert await probe == "fine"
+        await busy
+        assert breaker.state is State.CLOSED
+
+    virtually(main)

@@ -1,6 +1,7 @@
 """`@hf.task(guard=…)`: who is refused is held, uncharged, without a slot, and goes on at the guard's pace."""
 
 import asyncio
+import time
 
 import pytest
 from waiting import until
@@ -325,6 +326,37 @@ async def test_a_guard_that_is_not_shared_gates_too(hf, provider):
     assert len(provider.times) == 5
 
 
+# --- tasks that do not call their guard ---
+
+
+async def test_a_task_that_never_calls_its_guard_does_not_keep_it_half_open(hf):
+    guard = hf.guard("api", breaker=Breaker(failures=1, cooldown=0.1, permits=3))
+    guard.breaker.hold_open()
+    guard.breaker.let_go()  # half open, and nobody will ever call
+
+    @hf.task(guard=guard)
+    async def only_gated() -> None: ...
+
+    async with hf.worker():
+        await all_done(await only_gated.enqueue_many([{}] * 4))
+        assert guard.breaker.state is State.CLOSED
+
+
+async def test_who_fails_without_a_call_has_failed_by_himself(hf):
+    guard = hf.guard("api", breaker=Breaker(failures=1, cooldown=0.1, permits=1))
+    guard.breaker.hold_open()
+    guard.breaker.let_go()
+
+    @hf.task(guard=guard, retry=FEW)
+    async def fail() -> None:
+        raise RuntimeError("a mistake of its own")
+
+    async with hf.worker():
+        handle = await fail.enqueue()
+        await until(lambda: _is(handle, JobState.DEAD))
+    assert (await handle.record()).attempt == 2
+
+
 # --- deadlines ---
 
 
@@ -337,6 +369,27 @@ async def test_the_deadline_goes_with_the_job(hf):
         with deadline(30):
             handle = await left.enqueue()
         assert 20 < await handle.result(10) <= 30
+
+
+@pytest.mark.parametrize("wrong_by", [-3600, 3600])
+async def test_a_wrong_clock_of_who_enqueues_moves_no_deadline(hf, monkeypatch, wrong_by):
+    @hf.task
+    async def left() -> float:
+        return time_left()
+
+    @hf.task
+    async def child() -> str:
+        return (await left.enqueue()).id
+
+    true = time.time
+    monkeypatch.setattr("holdfast.kernel.reality.Reality.now", lambda _: true() + wrong_by)
+    with deadline(30):
+        handles = [await left.enqueue(), await child.enqueue()]
+    async with hf.worker():
+        assert 15 < await handles[0].result(10) <= 30
+        grandchild = await handles[1].result(10)
+        await until(lambda: _is_over(hf, grandchild))
+    assert 15 < float((await hf.jobs.get(grandchild)).result) <= 30
 
 
 async def test_nothing_starts_after_its_deadline(hf):

@@ -12,7 +12,9 @@ from holdfast.kernel.ids import new_id
 from holdfast.kernel.outcomes import Done, Retry
 from holdfast.store import ports
 from holdfast.store.breakers import BreakerReport, BreakerState, Probe
+from holdfast.store.cache_records import Load, Why
 from holdfast.store.edge import RULES
+from holdfast.store.event_records import Delivery, NewEvent
 from holdfast.store.idempotency import KeyClaim, KeyScope
 from holdfast.store.postgres.store import PostgresStore
 from holdfast.store.quota import Grant, Return, Want
@@ -21,6 +23,7 @@ from holdfast.store.saga_records import Move, NewSaga, Rest, SagaState, Wait
 from holdfast.store.sqlite.store import SqliteStore
 from holdfast.store.states import Held
 from holdfast.store.steps import Step
+from holdfast.store.view_records import ViewBatch
 
 VALUES = [
     None, 5, -1, 1.5, float("nan"), float("inf"), "", "x" * 10_000, "a\ud83e", "a\0b", b"a", [], {}, object(), True,
@@ -32,6 +35,7 @@ SCOPE = KeyScope("a", "b", "c")
 KEY, LEASE = KeyClaim(SCOPE, "k", 1, 0.0), Lease("n", "w", 1, 0.0)
 GRANT = Grant("g", "k", 1.0, 0.0, 1.0, 0.0, 0, 5.0, 0.0)
 PROBE = Probe("g", "n", 1, 5.0)
+LOAD = Load("k", 1, 0.0, ("t",), (1,))
 FINISHES = [Finish(CLAIM, Done())]
 CLAIMING = {"lease": 30, "worker": "w"}
 VERBS = {
@@ -45,6 +49,7 @@ VERBS = {
             "task": None,
             "held": None,
             "tenant": None,
+            "correlation_id": None,
             "before": None,
             "limit": 10,
         },
@@ -72,6 +77,12 @@ VERBS = {
     "holds.hold": ([[CLAIM], Held.GUARD], {}),
     "holds.unhold": ([Held.GUARD], {"queue": "q", "tasks": ["t"], "guard": "g", "limit": 5}),
     "holds.gated": ([], {"after": "g", "limit": 5}),
+    "holds.gates": ([], {"after": "g", "limit": 5}),
+    "holds.open_gates": ([{"g": 1}], {}),
+    "holds.shut_gates": (
+        [["q"]],
+        {"keys": ["g/1"], "guards": ["g"], "tasks": ["t"], "window": 5, "limit": 5},
+    ),
     "holds.expire": ([], {"limit": 5}),
     "holds.repair": ([], {"limit": 5}),
     "queues.pause": (["paused"], {"by": "a"}),
@@ -106,6 +117,59 @@ VERBS = {
     "guards.reset": (["g"], {"actor": "a"}),
     "guards.find": ([], {"limit": 5}),
     "guards.prune": ([], {"limit": 5}),
+    "outbox.emit": ([[NewEvent(id=ID, type="t", key="k")]], {"again": False}),
+    "outbox.waiting": ([LEASE], {"limit": 5}),
+    "outbox.stamp": ([LEASE, [ID]], {}),
+    "outbox.failed": ([LEASE, ID, "why"], {"rest": 5, "blocks": True}),
+    "outbox.log": ([], {"after": 0, "before": 5, "since": 5, "limit": 5}),
+    "outbox.get": ([ID], {}),
+    "outbox.find": (
+        [],
+        {"state": "waiting", "type": "t", "key": "k", "correlation_id": "c", "limit": 5},
+    ),
+    "outbox.version": (["k"], {}),
+    "outbox.requeue": ([[ID]], {"actor": "a"}),
+    "outbox.drop": ([[ID]], {"actor": "a", "reason": "r"}),
+    "outbox.prune": ([], {"keep": 1e6, "limit": 5}),
+    "inbox.subscribe": (["g"], {"from_start": False}),
+    "inbox.unsubscribe": (["g"], {"actor": "a"}),
+    "inbox.deliver": (
+        ["g", [Delivery("e", NewJob(id=new_id(), task="t"))]],
+        {"upto": 5, "lease": LEASE},
+    ),
+    "inbox.handled": (["g", "e"], {}),
+    "inbox.prune": ([], {"keep": 1e6, "limit": 5}),
+    "groups.announce": (["g", "m", "[]"], {"ttl": 5}),
+    "groups.announced": (["g"], {}),
+    "groups.waiting": ([["t"]], {"limit": 5}),
+    "strays.keep": (["redis", "g", b"raw", "why"], {}),
+    "strays.find": ([], {"limit": 5}),
+    "strays.get": ([5], {}),
+    "strays.drop": ([[5]], {"actor": "a", "reason": "r"}),
+    "versions.hold": (["k"], {}),
+    "versions.advance": (["r", "k", 5], {}),
+    "versions.seen": (["r", "k"], {}),
+    "versions.prune": ([], {"keep": 1e6, "limit": 5}),
+    "views.begin": (["begun"], {"start": 0, "history": False}),
+    "views.checkpoints": ([], {"view": "v", "limit": 5}),
+    "views.get": (["v", "k"], {}),
+    "views.find": (["v"], {"prefix": "p", "after": "k", "limit": 5}),
+    "views.load": (["v", 1, ["k"]], {}),
+    "views.apply": ([LEASE, ViewBatch(view="v", generation=1, after=0, upto=1)], {}),
+    "views.begin_rebuild": (["v"], {"start": 0, "actor": "a"}),
+    "views.switch": ([LEASE, "v", 1], {}),
+    "views.aside": (["v"], {"generation": 1, "key": "k", "after": 0, "limit": 5}),
+    "views.forget": (["v"], {"actor": "a"}),
+    "views.prune": ([], {"limit": 5}),
+    "cache.get": ([["k"]], {}),
+    "cache.begin": (["k"], {"tags": ["t"], "lease": 5, "why": Why.MISSING}),
+    "cache.renew": ([LOAD], {"lease": 5}),
+    "cache.put": ([LOAD, "1"], {"fresh": 5, "stale": 5}),
+    "cache.abandon": ([LOAD], {"rest": 5}),
+    "cache.invalidate": ([["k"]], {}),
+    "cache.invalidate_tags": ([["t"]], {}),
+    "cache.find": ([], {"after": "k", "limit": 5}),
+    "cache.prune": ([], {"limit": 5}),
     "sagas.start": ([[NewSaga(id="s", name="n", job=NewJob(id=new_id(), task="t"))]], {}),
     "sagas.get": (["none"], {}),
     "sagas.of_job": ([ID], {}),
@@ -155,7 +219,34 @@ WRONG_PROBES = [
     *(replace(PROBE, guard=value) for value in [None, *WRONG_NAMES]),
     *(replace(PROBE, token=value) for value in WRONG_NUMBERS),
 ]
+WRONG_DELIVERIES = [
+    *(Delivery(value, NewJob(id=ID, task="t")) for value in [None, *WRONG_NAMES]),
+    *(Delivery("e", value) for value in (None, "x", CLAIM)),
+    Delivery("e", NewJob(id=ID, task="t", unique="u")),
+]
+WRONG_LOADS = [
+    *(replace(LOAD, key=value) for value in [None, *WRONG_NAMES]),
+    *(replace(LOAD, token=value) for value in WRONG_NUMBERS),
+    *(
+        replace(LOAD, tags=value)
+        for value in [None, "t", ("t", "t"), ["t"], (), *((name,) for name in WRONG_NAMES)]
+    ),
+    *(
+        replace(LOAD, generations=value)
+        for value in [None, 1, (), [1], (1, 2), *((each,) for each in WRONG_NUMBERS)]
+    ),
+]
 WRONG_INSIDE = {
+    "outbox.waiting": [([lease], {"limit": 5}) for lease in WRONG_LEASES],
+    "outbox.stamp": [([lease, [ID]], {}) for lease in WRONG_LEASES],
+    "outbox.failed": [([lease, ID, "why"], {"rest": None}) for lease in WRONG_LEASES],
+    "inbox.deliver": [
+        *((["g", []], {"lease": lease}) for lease in WRONG_LEASES),
+        *((["g", [delivery]], {}) for delivery in WRONG_DELIVERIES),
+    ],
+    "cache.renew": [([load], {"lease": 5}) for load in WRONG_LOADS],
+    "cache.put": [([load, "1"], {"fresh": 5, "stale": 5}) for load in WRONG_LOADS],
+    "cache.abandon": [([load], {"rest": 5}) for load in WRONG_LOADS],
     "guards.probed": [([probe], {}) for probe in WRONG_PROBES],
     "claims.renew": [([[claim]], {"lease": 30}) for claim in WRONG_CLAIMS],
     "claims.release": [([[claim]], {}) for claim in WRONG_CLAIMS],
@@ -168,6 +259,10 @@ WRONG_INSIDE = {
     ],
     "leases.renew": [([lease], {"ttl": 5}) for lease in WRONG_LEASES],
     "leases.release": [([lease], {}) for lease in WRONG_LEASES],
+    "views.apply": [
+        ([lease, ViewBatch(view="v", generation=1, after=0, upto=1)], {}) for lease in WRONG_LEASES
+    ],
+    "views.switch": [([lease, "v", 1], {}) for lease in WRONG_LEASES],
     "keys.finish": [([key, "{}"], {"keep": 5}) for key in WRONG_KEYS],
     "keys.abandon": [([key], {}) for key in WRONG_KEYS],
 }
@@ -240,6 +335,13 @@ def test_a_want_checks_itself(field):
     for key in [None, 5, b"", *WRONG_NAMES[3:]]:
         with pytest.raises(UsageError, match="key"):
             Want("g", key, 1, 1, 1, 1)
+
+
+@pytest.mark.parametrize("field", ["id", "type", "key", "data", "correlation_id", "causation_id", "trace"])
+def test_an_event_checks_itself(field):
+    for value in [5, b"a", "a\ud83e", "a\0b", "x" * 1_000_000, ["x"]]:
+        with pytest.raises(UsageError):
+            NewEvent(**({"id": ID, "type": "t"} | {field: value}))
 
 
 def test_a_return_checks_its_grant():

@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Sequence
 from contextlib import suppress
+from itertools import islice
 
 from holdfast.fleet.breakers import Member
-from holdfast.fleet.slices import Pot, Slices
+from holdfast.fleet.pots import Pot
+from holdfast.fleet.slices import Slices
 from holdfast.guards.guard import Guard
 from holdfast.guards.ports import BreakerRecord, LimiterRecord
 from holdfast.kernel.clock import monotonic, sleep, timeout
 from holdfast.kernel.errors import UsageError
+from holdfast.kernel.forks import tell_child
 from holdfast.kernel.ids import new_id
 from holdfast.kernel.randomness import jittered
 from holdfast.kernel.service import Looping
@@ -27,6 +31,9 @@ _PATIENCE = 2.0  # seconds for one round of questions; then this process is on i
 _AGAIN = 1.0  # seconds until a silent store is asked again
 _SHORTEST = 0.005  # seconds between two rounds
 _SPED_EVERY = 1.0  # seconds between telling that a key is faster
+_TOLD = 100  # keys of which is told in one round that they are slower, or faster,
+_TELLING = 0.5  # and seconds for that: the rest are told in the next one
+_LEAVING = 1.0  # seconds for giving back what was not used
 
 
 class GuardFleet(Looping):
@@ -44,6 +51,7 @@ class GuardFleet(Looping):
         self._people: SharedGuards | None = None
         self._next_report = self._next_people = 0.0
         self._sits_out = False
+        tell_child(self)
 
     def sit_out(self) -> None:
         """This process makes no calls: it is no node of the fleet, and hears of nothing."""
@@ -76,10 +84,34 @@ class GuardFleet(Looping):
         await super().start()
 
     async def stop(self) -> None:
-        if self._loop is asyncio.get_running_loop():  # else that loop is gone, or this is a forked child
+        if self._loop is asyncio.get_running_loop():  # else that loop is gone
             await super().stop()
+            await self._give_back()
         self._slices.go_alone()
         self._task = self._loop = None
+
+    async def _give_back(self) -> None:
+        """What others may have, now that this process leaves. It lapses in any case."""
+        if (shared := self._shared) is None or self._trouble is not None:
+            return
+        if unused := self._slices.leave():
+            try:
+                async with timeout(_LEAVING):
+                    await shared.give_back(unused)
+            except Exception as error:  # noqa: BLE001  nothing is lost but time
+                note("guards.not_given_back", node=self.node, error=repr(error))
+
+    def forked(self) -> None:
+        """This is a child of the process: another node, which has no part in the fleet before its Holdfast is entered."""
+        self.node = new_id()
+        self._task = self._loop = None
+        self._trouble = None
+        self._slices.forked()
+        for name, guard in self.guards.items():
+            self._members[name] = Member(guard, self.node, self._slices.forget)
+            for part in (guard.limiter, guard.breaker):
+                if part is not None:
+                    part.forked()
 
     # --- the port of breakers ---
 
@@ -115,7 +147,7 @@ class GuardFleet(Looping):
             await sleep(jittered(_AGAIN))
             return
         self._news.clear()
-        if not self._slices.wants() and (left := self._next_report - monotonic()) > 0:
+        if (left := min(self._next_report, self._slices.next) - monotonic()) > 0:
             with suppress(TimeoutError):
                 async with timeout(left):
                     await self._news.wait()
@@ -142,10 +174,11 @@ class GuardFleet(Looping):
             return
         if monotonic() >= self._next_report:
             await self._report(shared)
-        for pot in self._slices.lowered():
-            await self._slow(shared, pot)
+        await self._slow_some(shared)
         if wants := self._slices.wants():
             await self._take(shared, wants)
+        if unused := self._slices.unused():
+            await shared.give_back(unused)
 
     async def _report(self, shared: SharedGuards) -> None:
         self._next_report = monotonic() + jittered(self._pause())
@@ -176,11 +209,16 @@ class GuardFleet(Looping):
 
     async def _take(self, shared: SharedGuards, wants: list[Want]) -> None:
         asked = monotonic()
-        grants = await shared.take(wants)
-        for pot, before in self._slices.granted(grants, asked):
+        try:
+            grants = await shared.take(wants)
+        except BaseException:
+            self._slices.unasked(wants)
+            raise
+        found = self._slices.granted(grants, asked)
+        for pot, before in found:
             if pot.grant is not None:
                 self._adopt(pot, before, pot.grant)
-                await self._speed(shared, pot, pot.grant)
+        await self._speed_some(shared, [pot for pot, _ in found])
 
     def _adopt(self, pot: Pot, before: Grant | None, grant: Grant) -> None:
         """Others were told to be slower, or to pause, or have found that they may be faster."""
@@ -189,30 +227,47 @@ class GuardFleet(Looping):
         if pot.limiter.adapts and grant.version != (0 if before is None else before.version):
             pot.limiter.restore(LimiterRecord(rate=pot.terms.wanted(grant.rate)), key=pot.key)
 
+    async def _slow_some(self, shared: SharedGuards) -> None:
+        """Until the fleet has heard of one, it is told again, as it is then."""
+        pots, end = self._slices.lowered(_TOLD), monotonic() + _TELLING
+        try:
+            while pots and monotonic() < end:
+                await self._slow(shared, pots[0])
+                del pots[0]
+        finally:
+            self._slices.lower(pots)
+
     async def _slow(self, shared: SharedGuards, pot: Pot) -> None:
-        """Until the fleet has heard of it, it is told again, as it is then."""
         limiter, grant = pot.limiter, pot.grant
         record = limiter.record(key=pot.key)
         rate = pot.terms.rate(record.rate) if limiter.adapts else None
-        pot.is_lowered = False
-        try:
-            pace = await shared.slow(
-                limiter.name, pot.key, rate=rate, pause=record.paused_for,
-                version=0 if grant is None else grant.version,
-            )  # fmt: skip
-        except BaseException:
-            pot.is_lowered = True
-            raise
+        pace = await shared.slow(
+            limiter.name, pot.key, rate=rate, pause=record.paused_for,
+            version=0 if grant is None else grant.version,
+        )  # fmt: skip
         pot.heard(pace, rate)
 
-    async def _speed(self, shared: SharedGuards, pot: Pot, grant: Grant) -> None:
-        """What answers have made faster here is so for all."""
-        limiter, now = pot.limiter, monotonic()
-        rate = pot.terms.rate(limiter.rate(key=pot.key))
-        is_slower = grant.version > 0 and grant.rate < rate * 0.99
-        if limiter.adapts and is_slower and now > pot.sped + _SPED_EVERY:
-            pot.sped = now
-            is_whole = limiter.rate(key=pot.key) >= limiter.fastest * 0.999
-            told = None if is_whole else rate
-            pace = await shared.sped(limiter.name, pot.key, rate=told, version=grant.version)
-            pot.heard(pace, told)
+    async def _speed_some(self, shared: SharedGuards, pots: Sequence[Pot]) -> None:
+        """What answers have made faster here is so for all. Who is left over is told of with a later grant."""
+        end = monotonic() + _TELLING
+        for pot in islice(filter(_is_faster, pots), _TOLD):
+            if monotonic() < end:
+                await self._speed(shared, pot)
+
+    async def _speed(self, shared: SharedGuards, pot: Pot) -> None:
+        limiter, grant = pot.limiter, pot.grant
+        assert grant is not None
+        pot.sped = monotonic()
+        is_whole = limiter.rate(key=pot.key) >= limiter.fastest * 0.999
+        told = None if is_whole else pot.terms.rate(limiter.rate(key=pot.key))
+        pace = await shared.sped(limiter.name, pot.key, rate=told, version=grant.version)
+        pot.heard(pace, told)
+
+
+def _is_faster(pot: Pot) -> bool:
+    """Whether answers have made it faster than the fleet is, and that was not told just now."""
+    limiter, grant = pot.limiter, pot.grant
+    if not limiter.adapts or grant is None or grant.version == 0:
+        return False
+    rate = pot.terms.rate(limiter.rate(key=pot.key))
+    return grant.rate < rate * 0.99 and monotonic() > pot.sped + _SPED_EVERY

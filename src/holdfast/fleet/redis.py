@@ -13,13 +13,13 @@ import msgspec
 
 from holdfast.fleet.redis_scripts import scripts
 from holdfast.fleet.redis_server import Server
-from holdfast.fleet.redis_url import parse
 from holdfast.kernel.errors import StoreError
 from holdfast.kernel.names import check_name
 from holdfast.store import quota
 from holdfast.store.breakers import BreakerReport, BreakerState, FleetBreaker, NodeBreaker, Probe
 from holdfast.store.edge import checked_shared
 from holdfast.store.quota import DAY, Bucket, Grant, Pace, Return, Want
+from holdfast.transport.redis_url import parse
 
 Told = tuple[int, float | bool, float, list[tuple[str, float, str]]]  # as `lua/report.lua` says
 

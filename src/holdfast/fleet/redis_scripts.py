@@ -1,4 +1,4 @@
-"""The Lua scripts of `fleet.redis`: each verb is one, put together from the files in `lua/`."""
+"""The Lua scripts of `fleet.redis` and `fleet.redis_cache`: each verb is one, put together from the files in `lua/`."""
 
 from __future__ import annotations
 
@@ -17,6 +17,7 @@ _PARTS = {
     "turn": ("fleets",),
     "probe": ("fleets", "probes"),
     "probed": ("probes",),
+    **{f"cache_{verb}": ("caches",) for verb in ("get", "begin", "renew", "put", "abandon", "forget")},
 }
 
 

@@ -14,7 +14,6 @@ from redis.asyncio.retry import Retry
 from redis.backoff import NoBackoff
 
 from holdfast.fleet.redis_scripts import Script
-from holdfast.fleet.redis_url import Target
 from holdfast.kernel.clock import timeout
 from holdfast.kernel.errors import (
     HoldfastError,
@@ -27,6 +26,7 @@ from holdfast.kernel.errors import (
     UsageError,
 )
 from holdfast.kernel.masking import hide
+from holdfast.transport.redis_url import Target
 
 ANSWER = 1.0  # seconds for connecting, and for an answer
 PATIENCE = 2.0  # seconds for all of a call: a connection, the script, and its text when that is not known

@@ -7,12 +7,14 @@ has when the store answers so late that what it grants has lapsed.
 
 from __future__ import annotations
 
-from collections import deque
+import math
+from collections import OrderedDict
 from collections.abc import Callable, Iterable, Sequence
-from itertools import islice
+from functools import partial
+from heapq import heappop, heappush
+from itertools import count, islice
 
-import msgspec
-
+from holdfast.fleet.pots import Pot
 from holdfast.fleet.terms import Terms, terms_of
 from holdfast.guards.limiter import Limiter
 from holdfast.guards.ports import SLICE, LimiterRecord, Slice
@@ -20,113 +22,29 @@ from holdfast.kernel.clock import monotonic
 from holdfast.kernel.errors import UsageError
 from holdfast.kernel.loops import new_lock
 from holdfast.kernel.telemetry import note
-from holdfast.store.quota import Grant, Pace, Want, check_key
+from holdfast.store.quota import Grant, Return, Want, check_key
 
-_SOON = 0.005  # seconds after which the store will have answered
-_LATE = 1.0  # seconds on its own after an answer that came too late
-_AT_ONCE = 1000  # keys of one question
+_AT_ONCE = 100  # keys of one question: what is granted for more would lapse before all of it can be used
 _FORGOTTEN = 60.0  # seconds without a question after which a key is
+_GLANCE = 8  # how many of the oldest are looked at for each new key, when there are too many
 
 
-def _ends(lot: list[float]) -> float:
-    return lot[1]
+class _Agenda:
+    """Pots by the moment at which something is to be done with them."""
 
+    def __init__(self) -> None:
+        self._heap: list[tuple[float, int, Pot]] = []
+        self._numbers = count()
 
-class Pot:
-    """One limiter's key. Not safe for threads: the slices have a lock."""
+    def add(self, moment: float, pot: Pot) -> None:
+        heappush(self._heap, (moment, next(self._numbers), pot))
 
-    __slots__ = (
-        "_share", "_shared_at", "asked", "due", "grant", "is_late", "is_lowered", "key", "largest", "late_until", "limiter",
-        "lots", "owed", "refused", "seen", "sped", "terms", "used",
-    )  # fmt: skip
+    def pop(self, now: float) -> Pot | None:
+        return heappop(self._heap)[2] if self._heap and self._heap[0][0] <= now else None
 
-    def __init__(self, limiter: Limiter, key: str, terms: Terms, now: float) -> None:
-        self.limiter, self.key, self.terms = limiter, key, terms
-        self.lots: deque[list[float]] = deque()  # units, and until when they may be used
-        self.used = self.refused = self.largest = 0.0  # units since the store was asked last
-        self.asked = self.seen = now
-        self.sped = 0.0  # when the fleet was last told that it is faster
-        self.due = 0.0  # not before that the store is asked
-        self.grant: Grant | None = None  # the last
-        self.is_lowered = False  # the other side has asked for less, and the fleet must hear of it
-        self.is_late = False  # the last grant had lapsed when it came
-        self.late_until = 0.0  # until then it has its share instead
-        self.owed = 0.0  # units that were admitted without the store
-        self._share, self._shared_at = terms.size, now  # of the share: what is taken of it, at which moment
-
-    def take(self, units: float, now: float) -> Slice:
-        """From what the store has granted."""
-        while self.lots and (self.lots[0][1] <= now or self.lots[0][0] <= 0):
-            self.lots.popleft()
-        if sum(lot[0] for lot in self.lots) < units:
-            self.refused += units
-            self.largest = max(self.largest, units)
-            return Slice(0.0, 0.0, max(_SOON, self.due - now))
-        until, left = self.lots[0][1], units
-        for lot in self.lots:
-            part = min(lot[0], left)
-            lot[0] -= part
-            left -= part
-        self.used += units
-        return Slice(units, until - now)
-
-    def put_back(self, units: float, until: float) -> None:
-        """What lapses first is used first."""
-        self.lots.append([units, until])
-        self.lots = deque(sorted(self.lots, key=_ends))
-
-    def take_share(self, units: float, now: float, nodes: int) -> Slice:
-        """Without the store. The share begins empty, so that all of them are never above the rate."""
-        if nodes == 1:
-            return Slice(units, self.terms.lasts)  # the limiter itself is all that there is
-        rate = self.limiter.rate(key=self.key) / nodes
-        size = max(units, self.terms.size / nodes)
-        self._share = max(0.0, min(self._share, size) - (now - self._shared_at) * rate)
-        self._shared_at = now
-        if self._share + units > size:
-            return Slice(0.0, 0.0, (self._share + units - size) / rate)
-        self._share += units
-        self.owed = min(self.owed + units, self.terms.size)
-        return Slice(units, self.terms.lasts)
-
-    def begin_share(self, now: float) -> None:
-        self._share, self._shared_at = self.terms.size, now
-
-    def want(self, now: float, nodes: int) -> Want | None:
-        """What to ask the store for; None: nothing now."""
-        left = sum(lot[0] for lot in self.lots if lot[1] > now + self.terms.lasts / 4)
-        passed = max(now - self.asked, _SOON)
-        expected = min(self.used / passed, self.limiter.rate(key=self.key)) * self.terms.lasts
-        if now < self.due or not (self.refused or left < expected / 2):
-            return None
-        least = max(self.largest, 1.0)
-        most = max(least, min(max(expected * 1.2, self.refused) + self.owed, self.terms.size / nodes))
-        return Want(self.limiter.name, self.key, least, most, self._rate(), self.terms.size)
-
-    def _rate(self) -> float:
-        """What the store may grant a second. Once the other side has asked for less the store knows better than each of us."""
-        is_known = self.limiter.adapts and self.grant is not None and self.grant.version > 0
-        return self.terms.rate(self.limiter.fastest if is_known else self.limiter.rate(key=self.key))
-
-    def granted(self, grant: Grant, asked: float, now: float) -> None:
-        """`asked`: when the question was sent, so what it lasts ends early rather than late."""
-        was_late, self.is_late = self.is_late, now >= asked + self.terms.lasts
-        if self.is_late:
-            self.late_until = now + _LATE
-            if not was_late:
-                self.begin_share(now)
-        paid = min(self.owed, grant.units)
-        self.owed -= paid
-        if grant.units > paid:
-            self.lots.append([grant.units - paid, asked + self.terms.lasts])
-        self.due = asked + grant.wait
-        self.asked, self.used, self.refused, self.largest = asked, 0.0, 0.0, 0.0
-        self.grant = grant
-
-    def heard(self, pace: Pace, told: float | None) -> None:
-        """What the fleet made of what it was told. If it is just that, it is no news when the store says so again."""
-        if self.grant is not None and pace.rate == told:
-            self.grant = msgspec.structs.replace(self.grant, version=pace.version)
+    @property
+    def next(self) -> float:
+        return self._heap[0][0] if self._heap else math.inf
 
 
 class Slices:
@@ -135,9 +53,15 @@ class Slices:
     def __init__(self, wake: Callable[[], None]) -> None:
         self._wake = wake
         self._limiters: dict[str, tuple[Limiter, Terms]] = {}
-        self._pots: dict[tuple[str, str], Pot] = {}
-        self._lock = new_lock()
         self.nodes = 1  # processes that share it, this one too
+        self._begin()
+
+    def _begin(self) -> None:
+        # By limiter and by key; the one that was asked for longest ago is the first.
+        self._pots: dict[str, OrderedDict[str, Pot]] = {name: OrderedDict() for name in self._limiters}
+        self._hungry, self._lapsing = _Agenda(), _Agenda()
+        self._lowered: dict[tuple[str, str], Pot] = {}
+        self._lock = new_lock()
         self.is_alone = True  # the store does not answer
         self._back = -SLICE  # when it last did again
 
@@ -150,6 +74,7 @@ class Slices:
             )
         terms = terms_of(limiter.fastest, limiter.burst)
         self._limiters[limiter.name] = (limiter, terms)
+        self._pots.setdefault(limiter.name, OrderedDict())
         limiter.share(self, most=terms.size)
 
     # --- the port; the limiter's lock is held ---
@@ -158,50 +83,113 @@ class Slices:
         now = monotonic()
         with self._lock:
             pot = self._pot(name, key, now)
-            pot.seen = now
-            is_share = self.is_alone or now < pot.late_until
-            found = pot.take_share(units, now, self.nodes) if is_share else pot.take(units, now)
-            is_due = not is_share and pot.want(now, self.nodes) is not None
-        if is_due:
+            if is_share := self._has_share(pot, now):
+                found = pot.take_share(units, now, self.nodes)
+            else:
+                found = pot.take(units, now)
+            is_new = not is_share and self._queue(pot, now)
+        if is_new:
             self._wake()
         return found
+
+    def _has_share(self, pot: Pot, now: float) -> bool:
+        return self.is_alone or now < pot.late_until
+
+    def call_when(
+        self, name: str, key: str, units: float, call: Callable[[], object], /
+    ) -> Callable[[], None] | None:
+        now = monotonic()
+        with self._lock:
+            pot = self._pot(name, key, now)
+            if self._has_share(pot, now):
+                return None
+            number = pot.join(units, call)
+            calls = pot.served(now)  # a grant may have come since he was refused
+            is_new = self._queue(pot, now)
+        _call(calls)
+        if is_new:
+            self._wake()
+        return partial(self._leave, pot, number)
+
+    def _leave(self, pot: Pot, number: int) -> None:
+        with self._lock:
+            pot.leave(number)
 
     def give_back(self, name: str, key: str, part: Slice, /) -> None:
         """What may be of a share is not taken back: the store knows nothing of it."""
         now = monotonic()
+        calls: list[Callable[[], object]] = []
         with self._lock:
             pot = self._pot(name, key, now)
             if not (self.is_alone or pot.is_late) and now >= max(self._back, pot.late_until) + SLICE:
                 pot.put_back(part.units, now + part.lasts)
+                calls = pot.served(now)
+        _call(calls)
 
     def slowed(self, name: str, key: str, record: LimiterRecord, /) -> None:  # noqa: ARG002  it is asked when there is time
         now = monotonic()
         with self._lock:
             pot = self._pot(name, key, now)
-            pot.is_lowered, pot.seen = True, now
-            pot.lots.clear()  # whatever was granted before
+            pot.drop()
+            self._lower(pot)
         self._wake()
 
     def _pot(self, name: str, key: str, now: float) -> Pot:
         """The lock is held."""
-        pot = self._pots.get((name, key))
+        pots = self._pots[name]
+        pot = pots.get(key)
         if pot is None:
             check_key(key)
-            pot = self._pots[name, key] = Pot(self._limiters[name][0], key, self._limiters[name][1], now)
+            limiter, terms = self._limiters[name]
+            if len(pots) > limiter.keys:
+                _forget(pots, [old for old in islice(pots.values(), _GLANCE) if not old.matters])
+            pot = pots[key] = Pot(limiter, key, terms, now)
+        else:
+            pots.move_to_end(key)
+        pot.seen = now
         return pot
 
     # --- the other side ---
 
+    def _queue(self, pot: Pot, now: float) -> bool:
+        """Remember to ask the store for it; whether that is new. The lock is held."""
+        if pot.is_queued or not pot.is_hungry(now):
+            return False
+        pot.is_queued = True
+        self._hungry.add(max(now, pot.due), pot)
+        return True
+
+    @property
+    def next(self) -> float:
+        """The moment at which there is something to ask of the store, or to give back."""
+        with self._lock:
+            return -math.inf if self._lowered else min(self._hungry.next, self._lapsing.next)
+
     def wants(self) -> list[Want]:
         """What the store shall be asked for now, each key once."""
+        now, found = monotonic(), list[Want]()
+        with self._lock:
+            while len(found) < _AT_ONCE and (pot := self._hungry.pop(now)) is not None:
+                pot.is_queued = False
+                if self._pots[pot.limiter.name].get(pot.key) is not pot:
+                    continue  # it was forgotten, and there may be another in its place
+                if (want := pot.want(now, self.nodes)) is not None:
+                    found.append(want)
+                else:
+                    self._queue(pot, now)  # it is hungry, and was told to ask later
+        return found
+
+    def unasked(self, wants: Iterable[Want]) -> None:
+        """The store did not answer."""
         now = monotonic()
         with self._lock:
-            found = (pot.want(now, self.nodes) for pot in self._pots.values())
-            return list(islice((want for want in found if want is not None), _AT_ONCE))
+            for want in wants:
+                self._queue(self._pot(want.name, want.key, now), now)
 
     def granted(self, grants: Iterable[Grant], asked: float) -> list[tuple[Pot, Grant | None]]:
-        """Keep them; returns each with the grant before it."""
-        found, late, now = [], list[Pot](), monotonic()
+        """Keep them, and call those who waited for it; returns each with the grant before it."""
+        found, late, calls = [], list[Pot](), list[Callable[[], object]]()
+        now = monotonic()
         with self._lock:
             for grant in grants:
                 pot = self._pot(grant.name, grant.key, asked)
@@ -210,22 +198,60 @@ class Slices:
                 pot.granted(grant, asked, now)
                 if pot.is_late and not was_late:
                     late.append(pot)
+                calls += pot.everyone() if self._has_share(pot, now) else pot.served(now)
+                self._queue(pot, now)
+                if (lapses := pot.lapses) is not None:
+                    self._lapsing.add(lapses, pot)
         for pot in late:
             note("guards.late", limiter=pot.limiter.name, key=pot.key, seconds=now - asked)
+        _call(calls)
         return found
 
-    def lowered(self) -> list[Pot]:
-        """Those of which the fleet must hear that the other side has asked for less."""
+    def unused(self) -> list[Return]:
+        """What was granted, and has lapsed: others may have it."""
+        now, found = monotonic(), list[Return]()
         with self._lock:
-            return [pot for pot in self._pots.values() if pot.is_lowered]
+            while len(found) < _AT_ONCE and (pot := self._lapsing.pop(now)) is not None:
+                found += pot.unused(now)
+        return found[:_AT_ONCE]
+
+    def leave(self) -> list[Return]:
+        """This process makes no more calls with what it has: what of it others may have."""
+        with self._lock:
+            found = [
+                item for pots in self._pots.values() for pot in pots.values() for item in pot.unused(math.inf)
+            ]
+        return found[:_AT_ONCE]
+
+    def lowered(self, limit: int) -> list[Pot]:
+        """Some of those of which the fleet must hear that the other side has asked for less; it is told of them now."""
+        with self._lock:
+            found = [*islice(self._lowered.items(), limit)]
+            for place, pot in found:
+                del self._lowered[place]
+                pot.is_lowered = False
+        return [pot for _, pot in found]
+
+    def lower(self, pots: Iterable[Pot]) -> None:
+        """The fleet could not be told of them."""
+        with self._lock:
+            for pot in pots:
+                self._lower(pot)
+
+    def _lower(self, pot: Pot) -> None:
+        pot.is_lowered = True
+        self._lowered[pot.limiter.name, pot.key] = pot
 
     def go_alone(self) -> None:
         now = monotonic()
+        calls: list[Callable[[], object]] = []
         with self._lock:
             if not self.is_alone:
-                for pot in self._pots.values():
+                for pot in self._all():
                     pot.begin_share(now)
+                    calls += pot.everyone()  # nobody will call them: they ask again in time
             self.is_alone = True
+        _call(calls)
 
     def come_back(self) -> None:
         with self._lock:
@@ -236,17 +262,40 @@ class Slices:
     def forget(self, name: str) -> None:
         """A person has reset it: the store is asked anew."""
         with self._lock:
-            for place in [at for at in self._pots if at[0] == name]:
-                del self._pots[place]
+            pots = self._pots[name]
+            calls = [call for pot in pots.values() for call in pot.everyone()]
+            _forget(pots, [*pots.values()])
+            self._lowered = {place: pot for place, pot in self._lowered.items() if place[0] != name}
+        _call(calls)
+
+    def forked(self) -> None:
+        """This is a child of the process: what that was granted is the parent's, and there is one more to share with."""
+        self.nodes += 1
+        self._begin()
 
     def tidy(self) -> None:
         """Forget keys that nobody has asked for lately; the store knows what matters."""
         now = monotonic()
         with self._lock:
-            for place in [at for at, pot in self._pots.items() if now - pot.seen > _FORGOTTEN]:
-                del self._pots[place]
+            for pots in self._pots.values():
+                while pots and now - (oldest := next(iter(pots.values()))).seen > _FORGOTTEN:
+                    _forget(pots, [oldest])
+
+    def _all(self) -> Iterable[Pot]:
+        return (pot for pots in self._pots.values() for pot in pots.values())
 
     @property
     def pots(self) -> Sequence[Pot]:
         with self._lock:
-            return [*self._pots.values()]
+            return [*self._all()]
+
+
+def _forget(pots: OrderedDict[str, Pot], old: Iterable[Pot]) -> None:
+    for pot in old:
+        del pots[pot.key]
+
+
+def _call(calls: Iterable[Callable[[], object]]) -> None:
+    """Without the lock: whoever is called may ask at once."""
+    for call in calls:
+        call()

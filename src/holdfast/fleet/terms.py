@@ -7,6 +7,7 @@ import msgspec
 from holdfast.guards.ports import SLICE
 
 _SHORTEST = 0.05  # seconds: nobody can ask much more often
+_PART = 0.1  # of the time between two calls: so much of its rate a burst of one call pays for having time to make it
 
 
 class Terms(msgspec.Struct, frozen=True):
@@ -38,5 +39,5 @@ class Terms(msgspec.Struct, frozen=True):
 
 def terms_of(fastest: float, burst: float) -> Terms:
     """For a limiter that never has more than `fastest` calls a second: half of the burst is for the delay."""
-    lasts = min(SLICE, max(_SHORTEST, (burst - 1) / (2 * fastest)))
+    lasts = min(SLICE, max(_SHORTEST, _PART / fastest, (burst - 1) / (2 * fastest)))
     return Terms(burst, lasts, max(1.0, burst - fastest * lasts))

@@ -50,6 +50,7 @@ class Gates:
         found = limiter.reserved(entry.key, cost, now, longest)
         if not isinstance(found, Reservation) or found.at > now:
             entry.has_waited = True
+            self._keep_permit(entry, now, longest)
             found = await limiter.taken(way, entry.key, cost, longest, first=found)
         entry.reservation, entry.key = found, found.key  # one that came with a job may have brought its key
 
@@ -59,10 +60,17 @@ class Gates:
         assert bulkhead is not None
         if entry.reservation is not None:
             entry.reservation.give_back()
-        await bulkhead.acquired(way, None if until is None else max(0.0, until - monotonic()))
+        now = monotonic()
+        seconds = None if until is None else max(0.0, until - now)
+        self._keep_permit(entry, now, bulkhead.longest_wait if seconds is None else seconds)
+        await bulkhead.acquired(way, seconds)
         entry.bulkhead, entry.has_waited, entry.began = bulkhead, True, monotonic()
         if self.limiter is not None:
             await self._limit(way, entry, cost, until)
+
+    def _keep_permit(self, entry: Admission, now: float, seconds: float) -> None:
+        if self.breaker is not None and entry.permit is not None:
+            self.breaker.waits(entry.permit, now, seconds)
 
     def _look_again(self, entry: Admission, until: float | None) -> None:
         """Time has passed since the breaker was asked: it may have opened, and the deadline may be over."""

@@ -14,6 +14,7 @@ from holdfast.guards.ports import Alone, BreakerPeers, BreakerRecord, State
 from holdfast.guards.probes import Probes
 from holdfast.guards.switch import Switch
 from holdfast.guards.trips import trip_of
+from holdfast.guards.visits import called
 from holdfast.kernel.clock import monotonic
 from holdfast.kernel.errors import BreakerOpen, UsageError
 from holdfast.kernel.loops import new_lock
@@ -152,6 +153,8 @@ class Breaker:
         if number is None:
             self.refusals += 1
             raise self._refusal(now)
+        if number:
+            called(self)
         return Permit(self, generation, number, now)
 
     def ended(self, permit: Permit, fault: Fault | None, now: float) -> None:
@@ -172,6 +175,13 @@ class Breaker:
             if permit.generation == self._switch.generation:
                 self._switch.given_back(permit.number, monotonic(), was_made=was_made)
         self._tell()
+
+    def waits(self, permit: Permit, now: float, seconds: float) -> None:
+        """Its call begins in so many seconds at the latest: a probe that stands in a line has not failed."""
+        if permit.number:
+            with self._lock:
+                if permit.generation == self._switch.generation:
+                    self._switch.waits(permit.number, now + min(seconds, _LONGEST))
 
     def renew(self, permit: Permit, now: float) -> None:
         """Its call begins only now, after a wait. Raises BreakerOpen when the breaker has opened meanwhile."""
@@ -266,6 +276,10 @@ class Breaker:
         with self._lock:
             self._switch.let_go(monotonic())
         self._tell()
+
+    def forked(self) -> None:
+        """This is a child of the process: whoever holds the lock is not in it."""
+        self._lock = new_lock()
 
     def reset(self) -> None:
         """Closed, with nothing counted and nothing held."""

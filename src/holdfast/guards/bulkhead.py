@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections import deque
 from types import TracebackType
 
@@ -120,6 +121,11 @@ class Bulkhead:
     def take_name(self, name: str) -> None:
         """Called by a guard; a name of its own stays."""
         self._name = self._name or name
+
+    @property
+    def longest_wait(self) -> float:
+        """Seconds; infinite, when nothing was said."""
+        return math.inf if self._wait is None else self._wait
 
     @property
     def free(self) -> int:

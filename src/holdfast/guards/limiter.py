@@ -26,6 +26,7 @@ T = TypeVar("T")
 _FASTEST, _SLOWEST = 1e6, 1e-5  # calls a second
 _FULL = 1.0  # seconds after which there may be room for another key
 _SHORTEST = 0.001  # seconds between asking a fleet for quota
+_UNCALLED = 0.5  # seconds after which who waits for it asks by himself
 
 
 class Limiter:
@@ -113,10 +114,35 @@ class Limiter:
             if not isinstance(found, Reservation):
                 if now + found > end:
                     raise self.refusal(key, found)
-                await way.sleep(found)
+                await self._stood_by(way, key, cost, found, end)
             elif await self._waited(way, found, now):
                 return found
             now = monotonic()
+
+    async def _stood_by(self, way: Way, key: str, cost: float, seconds: float, end: float) -> None:
+        """Until it is worth asking again; who waits for a fleet's quota is called when it comes."""
+        turn = way.turn()
+        back = self.call_when(key, cost, turn.call)
+        if back is None:
+            await way.sleep(seconds)
+            return
+        try:
+            await turn.wait(min(_UNCALLED, max(0.0, end - monotonic())))
+        finally:
+            back()
+
+    def call_when(self, key: str, cost: float, call: Callable[[], object]) -> Callable[[], None] | None:
+        """Call once, on any thread, when a fleet's quota for it may have come; returns what ends the waiting.
+
+        None: that is not what is lacking, so ask again in time.
+        """
+        if self._quota is None:
+            return None
+        with self._lock:
+            meter = self._registry.find(key) if key else self._single
+            if meter is None or meter.wait(cost, monotonic()) > 0:
+                return None
+        return self._quota.call_when(self.name, key, cost, call)
 
     async def _waited(self, way: Way, reservation: Reservation, now: float) -> bool:
         """Whether it still holds at its moment. Whoever is cancelled meanwhile gives it back."""
@@ -248,6 +274,12 @@ class Limiter:
             if (meter := self._registry.get(key, now) if key else self._single) is not None:
                 meter.pause_until(now + pause, now)
 
+    def forked(self) -> None:
+        """This is a child of the process: slices of the fleet's quota are the parent's, and so is whoever holds the lock."""
+        self._lock = new_lock()
+        for meter in (self._single, *self._registry.meters):
+            meter.purse = 0.0
+
     def reset(self) -> None:
         """Begin anew: the first rate, no pause, for every key. What was taken is forgotten with it."""
         with self._lock:
@@ -298,6 +330,11 @@ class Limiter:
     @property
     def burst(self) -> float:
         return self._pace.burst
+
+    @property
+    def keys(self) -> int:
+        """How many of them it keeps at most."""
+        return self._registry.limit
 
     @property
     def adapts(self) -> bool:

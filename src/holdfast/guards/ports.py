@@ -5,6 +5,7 @@ What crosses them are durations, never moments: no two machines, and no two star
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from enum import StrEnum
 from typing import Protocol
 
@@ -62,6 +63,14 @@ class Quota(Protocol):
 
     def take(self, name: str, key: str, units: float, /) -> Slice:
         """At once, from what was fetched before: at least `units`, or none. Do not wait, raise, or call the limiter."""
+
+    def call_when(
+        self, name: str, key: str, units: float, call: Callable[[], object], /
+    ) -> Callable[[], None] | None:
+        """Who was refused waits: call him once, on any thread, when so many units may have come, first come, first served.
+
+        Returns what ends his waiting, whether or not he was called. None: nobody will call, ask again in time.
+        """
 
     def give_back(self, name: str, key: str, part: Slice, /) -> None:
         """It was taken and not used, and is good for as long as it says: not a moment longer than when it was taken."""

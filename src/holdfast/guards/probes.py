@@ -30,6 +30,11 @@ class Probes:
         self._out[self._numbers] = now + self._lease
         return self._numbers
 
+    def waits(self, number: int, until: float) -> None:
+        """Its call begins then at the latest: only from there on its lease runs."""
+        if number in self._out:
+            self._out[number] = max(self._out[number], until + self._lease)
+
     def renew(self, number: int, now: float) -> bool:
         """Its call begins only now. False: the lease has ended."""
         if now >= self._out.get(number, now):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import OrderedDict
+from collections.abc import Collection
 from itertools import islice
 
 from holdfast.guards.meters import Meter, Pace
@@ -14,10 +15,10 @@ _SWEEP = 1.0  # seconds between looking at all
 class Registry:
     """Not safe for threads: the limiter has a lock."""
 
-    __slots__ = ("_limit", "_meters", "_next_sweep", "_pace")
+    __slots__ = ("_meters", "_next_sweep", "_pace", "limit")
 
     def __init__(self, limit: int, pace: Pace) -> None:
-        self._limit, self._pace = limit, pace
+        self.limit, self._pace = limit, pace
         self._meters: OrderedDict[str, Meter] = OrderedDict()
         self._next_sweep = 0.0
 
@@ -26,6 +27,10 @@ class Registry:
 
     def clear(self) -> None:
         self._meters.clear()
+
+    @property
+    def meters(self) -> Collection[Meter]:
+        return self._meters.values()
 
     def find(self, key: str) -> Meter | None:
         return self._meters.get(key)
@@ -36,7 +41,7 @@ class Registry:
         if meter is not None:
             self._meters.move_to_end(key)
             return meter
-        if len(self._meters) >= self._limit and not self._make_room(now):
+        if len(self._meters) >= self.limit and not self._make_room(now):
             return None
         meter = self._meters[key] = Meter(self._pace)
         return meter

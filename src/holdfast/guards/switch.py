@@ -75,6 +75,10 @@ class Switch:
             self._probes.given_back(number, was_made)
             self._judge(now)
 
+    def waits(self, number: int, until: float) -> None:
+        """A call of this generation begins then at the latest."""
+        self._probes.waits(number, until)
+
     def renew(self, number: int, now: float) -> bool:
         """A call of this generation begins only now. False: its permit has expired."""
         return not number or self._probes.renew(number, now)

@@ -45,4 +45,5 @@ def _is_guards(run: Run, error: Exception) -> bool:
     fault = fault_of(error, guard.classify)
     if fault is Fault.THROTTLED:
         return True
-    return run.is_probe and not is_closed(guard) and fault is not Fault.PERMANENT
+    has_found_out = run.visit is not None and run.visit.has_called
+    return has_found_out and not is_closed(guard) and fault is not Fault.PERMANENT

@@ -13,7 +13,6 @@ from holdfast.jobs.handle import Handle
 from holdfast.jobs.hooks import Hooks
 from holdfast.jobs.options import Options, moment, seconds
 from holdfast.jobs.task import Task
-from holdfast.kernel.clock import now
 from holdfast.kernel.context import context
 from holdfast.kernel.ids import new_id, new_ids
 from holdfast.kernel.names import check_name
@@ -87,13 +86,6 @@ def _check_lock(lock: Template, task: Task[Any, Any], args: str) -> None:
     check_name("lock", lock.render({**task.signature.defaults, **task.signature.decode(args)}))
 
 
-def _deadline(carried: float | None) -> float | None:
-    """A moment: that of the job or request around this call, or of a `with deadline(…)`, whichever is earlier."""
-    if (left := time_left()) is None:
-        return carried
-    return now() + left if carried is None else min(carried, now() + left)
-
-
 def _shared(task: Task[Any, Any], given: Options) -> dict[str, Any]:
     """What all jobs of one call have, whatever their arguments; without what is not said."""
     says, around = task.declaration, context()
@@ -104,7 +96,9 @@ def _shared(task: Task[Any, Any], given: Options) -> dict[str, Any]:
         "delay": seconds(given.delay),
         "at": moment(given.at),
         "expires": says.expires if given.expires is None else seconds(given.expires),
-        "deadline": _deadline(around.deadline),
+        # That of the job around this call, and of a `with deadline(…)`: the store knows which is earlier, by its own clock.
+        "deadline": around.deadline,
+        "within": time_left(),
         "unique": given.unique,
         "ordered": given.ordered,
         "tenant": given.tenant,

@@ -14,6 +14,7 @@ import msgspec
 
 from holdfast.guards.deadline import deadline
 from holdfast.guards.reservations import carrying
+from holdfast.guards.visits import visiting
 from holdfast.jobs.blocking import Portal
 from holdfast.jobs.child import run_in_child
 from holdfast.jobs.control import Reject
@@ -147,10 +148,10 @@ class Executor:
             await self._hooks.tell("on_started", job)
         await job.know_steps()
         body = self._call(run, task, job, arguments)
-        if run.reservation is None and claim.deadline is None:
+        if run.reservation is None and run.visit is None and claim.deadline is None:
             result = await self._result(job, body)
         else:
-            with carrying(run.reservation), deadline(run.time_left()):
+            with carrying(run.reservation), visiting(run.visit), deadline(run.time_left()):
                 result = await self._result(job, body)
         return await self._returned(run, job, result)
 

@@ -43,6 +43,12 @@ def is_under(guard: Guard[Any], text: str | None) -> bool:
     return text is not None and (text == guard.name or text.startswith(f"{guard.name}/"))
 
 
+def guard_of(text: str, guards: Mapping[str, Guard[Any]]) -> Guard[Any] | None:
+    """Whose key it is, of guards by their names: one name may be the beginning of another."""
+    names = [text, *(text[:at] for at in range(len(text) - 1, 0, -1) if text[at] == "/")]
+    return next((guards[name] for name in names if name in guards), None)
+
+
 def is_closed(guard: Guard[Any]) -> bool:
     """Whether its breaker lets calls through."""
     return guard.breaker is None or guard.breaker.state is State.CLOSED

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Collection
 from types import FunctionType
 from typing import Any
 
@@ -78,6 +78,11 @@ class Registry:
             id(guard): guard for task in self._tasks.values() if (guard := task.declaration.guard) is not None
         }
         return list(found.values())
+
+    def guarded_by(self, guards: Collection[str]) -> list[str]:
+        """The names of tasks that one of these guards stands before."""
+        found = ((name, task.declaration.guard) for name, task in self._tasks.items())
+        return [name for name, guard in found if guard is not None and guard.name in guards]
 
     def add_resource(self, factory: Factory) -> Factory:
         """Also for tasks that were declared before it."""

@@ -2,26 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from holdfast.guards.guard import Guard
 from holdfast.guards.limiter import Limiter
 from holdfast.guards.ports import State
-from holdfast.jobs.gating import is_sick, key_of
+from holdfast.jobs.gating import guard_of, is_sick, key_of
 from holdfast.kernel.clock import monotonic, sleep
 from holdfast.kernel.randomness import jittered
 from holdfast.kernel.service import Looping
 from holdfast.kernel.telemetry import note
 from holdfast.store.ports import Store
-from holdfast.store.records import Gated, Lease
+from holdfast.store.records import Lease
 from holdfast.store.states import Held
 
 LEASE_NAME = "holdfast:guard:{}"
 TTL = 5.0  # seconds; a killed holder's successor begins after that
 _BUSY, _IDLE = 0.2, 1.0  # seconds between looks: while something is held, and else
 _STRANGE = 30.0  # seconds between looks at jobs of guards that are not known here
-_PART = 500  # jobs of one turn
+_PART = 2000  # jobs of one key that go at once at most
+_KEYS = 1000  # keys of one question
+_STRANGERS = 500  # jobs of one key that nobody here knows
 _KEPT = 60.0  # seconds for which it is remembered how many jobs of a key were let go
 _SECOND = 1.0  # of the rate: so much is let go at once at most
 
@@ -86,26 +88,28 @@ class Releases(Looping):
             await sleep(jittered(_BUSY if is_busy else _IDLE))
 
     async def _look(self) -> bool:
-        """Whether anything is held."""
-        found, after = list[Gated](), None
-        while part := await self._store.holds.gated(after=after, limit=_PART):
-            found += part
-            after = part[-1].guard
-            if after is None or len(part) < _PART:
-                break
-        keys = [gated.guard for gated in found if gated.guard is not None]
-        known = [(text, guard) for text in keys if (guard := self._guard_of(text)) is not None]
+        """Whether anything is held that is ours to let go."""
+        keys = await self._keys()
+        known = {text: guard for text in keys if (guard := guard_of(text, self._guards)) is not None}
         now = monotonic()
         # What was let go may be back at the next look but one: it must not find a fresh one then.
         kept = {text: pour for text, pour in self._pours.items() if now - pour.at < _KEPT}
-        self._pours = kept | {text: kept.get(text) or Pour(now) for text, _ in known}
-        let_go = await self._let_strange_go([text for text in keys if self._guard_of(text) is None])
-        for text, guard in known:
-            if not is_sick(guard) and await self._is_ours(guard.name):
-                let_go += await self._let_go(text, guard)
-        if let_go:
+        self._pours = kept | {text: kept.get(text) or Pour(now) for text in known}
+        is_let_go = await self._let_strange_go([text for text in keys if text not in known]) > 0
+        ours = await self._ours(known.values())
+        for some in _parts([text for text in known if known[text].name in ours]):
+            is_let_go |= await self._let_go({text: known[text] for text in some})
+        if is_let_go:
             self._store.wakeups.hint(("*",))  # they may be of any queue
-        return bool(known)
+        return bool(ours)
+
+    async def _keys(self) -> list[str]:
+        """All keys for which jobs are held."""
+        found = part = await self._store.holds.gates(limit=_KEYS)
+        while len(part) == _KEYS:
+            part = await self._store.holds.gates(after=part[-1], limit=_KEYS)
+            found = found + part
+        return found
 
     async def _let_strange_go(self, keys: Sequence[str]) -> int:
         """Held by guards that this program does not have, now and then those of its own tasks: theirs may be another by now."""
@@ -113,12 +117,13 @@ class Releases(Looping):
             return 0
         self._next_strange = monotonic() + jittered(_STRANGE)
         unhold = self._store.holds.unhold
-        return sum([await unhold(Held.GUARD, guard=text, tasks=self._tasks, limit=_PART) for text in keys])
+        return sum(
+            [await unhold(Held.GUARD, guard=text, tasks=self._tasks, limit=_STRANGERS) for text in keys]
+        )
 
-    def _guard_of(self, text: str) -> Guard[Any] | None:
-        """Of a rendered key; a guard's name may be the beginning of another's."""
-        names = [text, *(text[:at] for at in range(len(text) - 1, 0, -1) if text[at] == "/")]
-        return next((self._guards[name] for name in names if name in self._guards), None)
+    async def _ours(self, guards: Iterable[Guard[Any]]) -> set[str]:
+        names = sorted({guard.name for guard in guards if not is_sick(guard)})
+        return {name for name in names if await self._is_ours(name)}
 
     async def _is_ours(self, name: str) -> bool:
         now = monotonic()
@@ -136,6 +141,15 @@ class Releases(Looping):
             self._leases[name] = lease, now
         return lease is not None
 
-    async def _let_go(self, text: str, guard: Guard[Any]) -> int:
-        number = self._pours[text].take(guard, key_of(guard, text), monotonic())
-        return await self._store.holds.unhold(Held.GUARD, guard=text, limit=number) if number > 0 else 0
+    async def _let_go(self, guards: Mapping[str, Guard[Any]]) -> bool:
+        """As many of each key as its guard would admit, all of them in one transaction."""
+        now = monotonic()
+        wanted = {
+            text: self._pours[text].take(guard, key_of(guard, text), now) for text, guard in guards.items()
+        }
+        numbers = {text: number for text, number in wanted.items() if number > 0}
+        return any((await self._store.holds.open_gates(numbers)).values()) if numbers else False
+
+
+def _parts(keys: Sequence[str]) -> Iterator[Sequence[str]]:
+    return (keys[start : start + _KEYS] for start in range(0, len(keys), _KEYS))

@@ -7,6 +7,7 @@ from enum import Enum
 from typing import Any
 
 from holdfast.guards.reservations import Reservation
+from holdfast.guards.visits import Visit
 from holdfast.jobs.gating import is_sick, is_under
 from holdfast.jobs.job import Job
 from holdfast.jobs.task import Task
@@ -30,7 +31,7 @@ class Run:
     """A claim, its task when this program knows it, and what is going on with it."""
 
     __slots__ = (
-        "began", "claim", "ending", "finish", "is_probe", "job", "limit_until", "lock", "lock_until", "over", "reason", "reservation", "stop", "task", "thread", "timer", "until", "work",
+        "began", "claim", "ending", "finish", "job", "limit_until", "lock", "lock_until", "over", "reason", "reservation", "stop", "task", "thread", "timer", "until", "visit", "work",
     )  # fmt: skip
 
     def __init__(self, claim: Claim, task: Task[Any, Any] | None, until: float) -> None:
@@ -49,7 +50,7 @@ class Run:
         self.reason = ""  # of a cancellation
         self.ending: Outcome | None = None  # how it ends, as soon as that is known
         self.reservation: Reservation | None = None  # quota of its guard, for the first call inside
-        self.is_probe = False  # it finds out whether what its guard stands before is well again
+        self.visit: Visit | None = None  # it finds out whether what its guard stands before is well again
         self.finish: Finish | None = None  # the same on its way to the store
         self.over = False  # its body has ended, and only the token decides what becomes of it
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import AsyncExitStack
 from types import TracebackType
 from typing import Self
@@ -27,7 +27,7 @@ from holdfast.jobs.worker import Worker
 from holdfast.kernel.errors import TROUBLE, UsageError
 from holdfast.kernel.ids import new_id
 from holdfast.kernel.names import check_name, check_seconds
-from holdfast.kernel.service import Periodic, Services
+from holdfast.kernel.service import Periodic, Service, Services
 from holdfast.kernel.spawn import spawn
 from holdfast.kernel.telemetry import note
 from holdfast.kernel.threads import Threads
@@ -56,8 +56,10 @@ class WorkerService:
         poll: float = 1.0,
         keep: float = KEEP,
         stuck: Callable[[str], None] | None = None,
+        beside: Callable[[str, float], Sequence[Service]] | None = None,
     ) -> None:
         self._store, self._registry, self._enqueuer, self._portal = store, registry, enqueuer, portal
+        self._beside = beside  # by its name and lease, what else it runs: that of the layers above jobs
         self._slots = check_slots(queues)
         # Claims are held by this name, so no other worker may ever have it: neither a twin nor the one after a restart.
         self.name = check_name("worker", f"{name or 'worker'}-{new_id()}")
@@ -127,7 +129,8 @@ class WorkerService:
             self._store, self._registry.guards, self._registry.names,
             owner=self.name, ttl=min(RELEASES_TTL, self._lease),
         )  # fmt: skip
-        services = Services([upkeep, scheduler, known, looks, releases])
+        beside = [] if self._beside is None else self._beside(self.name, self._lease)
+        services = Services([upkeep, scheduler, known, looks, releases, *beside])
         await services.start()
         stack.push_async_callback(services.stop)
         self._troubles = [worker.trouble, renewer.trouble, services.trouble]

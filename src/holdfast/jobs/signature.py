@@ -42,7 +42,7 @@ class Signature:
     def __init__(self, function: Callable[..., Any], job_type: type) -> None:
         self._where = f"{function.__module__}.{function.__qualname__}"
         self._argument = f"{self._where}: argument"  # for errors
-        hints = _hints(function)
+        hints = hints_of(function)
         parameters = list(inspect.signature(function).parameters.values())
         _refuse_variadic(self._where, parameters)
         self.takes_job = bool(parameters) and hints.get(parameters[0].name) is job_type
@@ -63,7 +63,7 @@ class Signature:
     def _settle(self) -> None:
         stored = [each for each in self._parameters if each.name not in self.resources]
         self.names = [each.name for each in stored]
-        self.secrets = [name for name in self.names if _is_secret(self._hints[name])]
+        self.secrets = [name for name in self.names if is_secret(self._hints[name])]
         self.defaults = {
             each.name: each.default for each in stored if each.default is not inspect.Parameter.empty
         }
@@ -153,7 +153,8 @@ def _is_json(text: str) -> bool:
     return True
 
 
-def _hints(function: Callable[..., Any]) -> dict[str, Any]:
+def hints_of(function: Callable[..., Any]) -> dict[str, Any]:
+    """Its annotations, read. What cannot be read is said."""
     try:
         return get_type_hints(function, include_extras=True)
     except NameError as error:
@@ -186,7 +187,7 @@ def _field(parameter: inspect.Parameter, hint: Any) -> tuple[Any, ...]:
     return (parameter.name, hint) if required else (parameter.name, hint, msgspec.UNSET)
 
 
-def _is_secret(hint: Any, seen: frozenset[Any] = frozenset()) -> bool:
+def is_secret(hint: Any, seen: frozenset[Any] = frozenset()) -> bool:
     """Also when only a part of it is: then all of it is hidden."""
     if (
         isinstance(hint, type)
@@ -197,11 +198,11 @@ def _is_secret(hint: Any, seen: frozenset[Any] = frozenset()) -> bool:
             f"{hint.__name__} dumps as asterisks, and its value would be lost. Annotate with Secret[str] instead."
         )
     if get_origin(hint) is Annotated:
-        return any(extra is _SECRET for extra in get_args(hint)[1:]) or _is_secret(get_args(hint)[0], seen)
+        return any(extra is _SECRET for extra in get_args(hint)[1:]) or is_secret(get_args(hint)[0], seen)
     if isinstance(hint, type) and hint not in seen and _has_fields(hint):
         fields = get_type_hints(hint, include_extras=True).values()
-        return any(_is_secret(field, seen | {hint}) for field in fields)
-    return any(_is_secret(part, seen) for part in get_args(hint))
+        return any(is_secret(field, seen | {hint}) for field in fields)
+    return any(is_secret(part, seen) for part in get_args(hint))
 
 
 def _has_fields(kind: type) -> bool:

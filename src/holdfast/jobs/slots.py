@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter, deque
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextvars import copy_context
 from functools import partial
 
@@ -25,12 +25,17 @@ _TURN = 0.005  # seconds of runs one after another until whatever else the loop 
 
 
 class Slots:
-    """`report` hears of each run that has ended."""
+    """`report` hears of each run that has ended; `admits` says of one that is to begin whether it may, and keeps it if not."""
 
     def __init__(
-        self, numbers: Mapping[str, int], executor: Executor, report: Callable[[Run, Ending], None]
+        self,
+        numbers: Mapping[str, int],
+        executor: Executor,
+        report: Callable[[Run, Ending], None],
+        admits: Callable[[Run], bool] = lambda _: True,
     ) -> None:
         self._numbers, self._executor, self._tell = dict(numbers), executor, report
+        self._admits = admits
         self._waiting: dict[str, deque[Run]] = {queue: deque() for queue in numbers}
         self._busy: Counter[str] = Counter()
         self._moved: dict[str, float] = {}  # by queue: when a run was last begun
@@ -44,6 +49,11 @@ class Slots:
     def add(self, run: Run) -> None:
         """`begin` starts it when there is room."""
         self._waiting[run.claim.queue].append(run)
+
+    def add_first(self, runs: Sequence[Run]) -> None:
+        """They were at the head before, and keep their order."""
+        for run in reversed(runs):
+            self._waiting[run.claim.queue].appendleft(run)
 
     def begin(self) -> None:
         for queue in self._waiting:
@@ -81,8 +91,12 @@ class Slots:
         """Until a run waits, or leaves behind what the next must not find, or it is the turn of others."""
         task, until = self._serving[queue], monotonic() + _TURN
         while self._has_next(queue):
-            await self._run(self._waiting[queue].popleft(), task)
-            if self._serving.get(queue) is not task or not self._is_as_new(task) or monotonic() > until:
+            run = self._waiting[queue].popleft()
+            if self._admits(run):
+                await self._run(run, task)
+                if self._serving.get(queue) is not task or not self._is_as_new(task):
+                    return
+            if monotonic() > until:
                 return
 
     def _is_as_new(self, task: asyncio.Task[None]) -> bool:

@@ -19,6 +19,7 @@ from holdfast.store.records import Lease
 LEASE_NAME = "holdfast:upkeep"
 TTL = 5.0  # seconds; a killed holder's successor begins after that
 KEEP = 7 * 86_400.0  # seconds for which finished jobs and their results are kept
+_SEEN_KEPT = 30 * 86_400.0  # seconds for which it is known which versions a reader has seen
 _PAUSE = 0.1  # seconds between turns
 _PART = 500  # rows of one turn
 _PATIENCE = 1.0  # seconds for giving up the lease; it ends by itself
@@ -69,6 +70,7 @@ class Upkeep(Looping):
             Duty("repair", 60.0, self._repair),
             Duty("sagas", 5.0, self._sagas),
             Duty("prune", 600.0, self._prune),
+            Duty("prune-cache", 60.0, self._prune_cache),
         ]
 
     async def _run(self) -> None:
@@ -136,8 +138,14 @@ class Upkeep(Looping):
         await self._store.keys.prune(limit=1000)
         await self._store.leases.prune(limit=1000)
         await self._store.guards.prune(limit=1000)
+        await self._store.versions.prune(keep=_SEEN_KEPT, limit=1000)
+        while await self._store.views.prune(limit=1000) >= 1000:  # a whole generation at a time
+            pass
         while await self._store.sagas.prune(keep=self._keep, limit=1000) >= 1000:
             pass
         if pruned.jobs:
             note("history.pruned", jobs=pruned.jobs)
         return pruned.more
+
+    async def _prune_cache(self) -> bool:
+        return await self._store.cache.prune(limit=_PART) >= _PART

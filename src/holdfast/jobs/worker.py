@@ -9,9 +9,9 @@ from contextlib import suppress
 
 from holdfast.jobs.allowance import Allowance
 from holdfast.jobs.endings import Endings
+from holdfast.jobs.entrance import Entrance
 from holdfast.jobs.executor import Executor
-from holdfast.jobs.gate import Gate
-from holdfast.jobs.gating import is_closed, is_under
+from holdfast.jobs.gating import guard_of, is_closed
 from holdfast.jobs.judge import Ending, Released, Settled, Unknown
 from holdfast.jobs.pace import Pace
 from holdfast.jobs.registry import Registry
@@ -19,11 +19,12 @@ from holdfast.jobs.renewer import MARGIN
 from holdfast.jobs.returns import Returns
 from holdfast.jobs.room import Room
 from holdfast.jobs.run import Run, Stop
+from holdfast.jobs.shutting import Shutting
 from holdfast.jobs.slots import Slots
 from holdfast.kernel.clock import monotonic, shorten, sleep, timeout
 from holdfast.kernel.crashpoints import crashpoint
 from holdfast.kernel.errors import HoldfastError
-from holdfast.kernel.outcomes import Snooze
+from holdfast.kernel.outcomes import Done, Snooze
 from holdfast.kernel.randomness import jittered
 from holdfast.kernel.spawn import end, spawn
 from holdfast.kernel.telemetry import note
@@ -58,7 +59,8 @@ class Worker:
         self.name, self._lease, self._poll = name, lease, poll
         self.runs = runs  # all that is held; the renewer reads it too
         self._queues, self._window = list(slots), max(slots.values(), default=1)
-        self._slots = Slots(slots, executor, self._report)
+        self._entrance = Entrance(self._asked_again, self._turn_away)
+        self._slots = Slots(slots, executor, self._report, self._entrance.admits)
         self._pace = {queue: Pace(number) for queue, number in slots.items()}
         self._held: Counter[str] = Counter()
         self._bell = asyncio.Event()
@@ -74,7 +76,7 @@ class Worker:
         self._returns = Returns(
             store.claims, lease=lease, is_over=self._is_known_to_be_over, on_empty=self._all_are_back
         )
-        self._gate = Gate()
+        self._shutting = Shutting(store, registry, window=self._window)
         self._tasks: list[asyncio.Task[None]] = []
         self._hurried = float("inf")  # on the monotonic clock: until then what runs may end, while it leaves
         self._grace: asyncio.Timeout | None = None  # for what runs, while it leaves
@@ -121,7 +123,7 @@ class Worker:
         return held
 
     def _let_go_of_unrun(self) -> None:
-        unrun = self._slots.close()
+        unrun = [*self._slots.close(), *self._entrance.close()]
         self._returns.begin([run.claim for run in unrun])
         for run in unrun:
             self._forget(run)
@@ -199,10 +201,11 @@ class Worker:
 
     async def _are_metered(self) -> bool:
         """Whether jobs are held that will soon be let go, at the rate of a limiter. Those of an open breaker may wait for long."""
-        closed = [guard for guard in self._registry.guards if is_closed(guard)]
-        return bool(closed) and any(
-            is_under(guard, gated.guard) for gated in await self._store.holds.gated() for guard in closed
-        )
+        guards = {guard.name: guard for guard in self._registry.guards}
+        if not any(map(is_closed, guards.values())):
+            return False
+        found = [guard_of(key, guards) for key in await self._store.holds.gates()]
+        return any(guard is not None and is_closed(guard) for guard in found)
 
     def _may_look(self) -> bool:
         return self._looked < self._hints
@@ -258,34 +261,25 @@ class Worker:
         return not self._draining and monotonic() < began + self._lease * (1 - MARGIN)
 
     def _take(self, claims: list[Claim], began: float) -> None:
-        until, guarded = began + self._lease, list[Run]()
+        until = began + self._lease
         for claim in claims:
             run = Run(claim, self._registry.get(claim.task), until)
             self.runs[run.key] = run
             self._held[claim.queue] += 1
-            if run.is_guarded:
-                guarded.append(run)
-            else:
-                self._slots.add(run)
+            self._slots.add(run)
         self._allowance.took(len(claims))
-        if guarded:
-            spawn(self._pass_gate(guarded), name="worker-gate")
         if claims:
             crashpoint("claim.taken")
             self._slots.begin()
 
-    async def _pass_gate(self, runs: Sequence[Run]) -> None:
-        """Those that their guards refuse are held, uncharged, until somebody lets them go at the guard's pace."""
-        if refused := await self._gate.ask(runs, self._admitted):
-            await self._turn_away(refused)
-        self._bell.set()
-
-    def _admitted(self, run: Run) -> None:
+    def _asked_again(self, runs: Sequence[Run]) -> None:
+        """Quota may have come for them."""
         if self._draining:
-            self._returns.begin([run.claim])
-            self._forget(run)
+            self._returns.begin([run.claim for run in runs])
+            for run in runs:
+                self._forget(run)
         else:
-            self._slots.add(run)
+            self._slots.add_first(runs)
             self._slots.begin()
 
     async def _turn_away(self, refused: Sequence[Run]) -> None:
@@ -302,13 +296,22 @@ class Worker:
                 self._forget(run)
             else:
                 self._endings.add(run, Snooze(after=jittered(_STRANGE), reason="its guard refused it"))
+        await self._shut([*held.values()])
         self.look()  # for what is behind them
+
+    async def _shut(self, refused: Sequence[Run]) -> None:
+        try:
+            await self._shutting.behind(refused)
+        except HoldfastError as error:  # then they are claimed, and turned away one by one
+            note("worker.hold_failed", jobs=len(refused), error=repr(error))
 
     def _report(self, run: Run, ending: Ending) -> None:
         """A run has ended: its slot is free, and what became of it goes into the next commit."""
         run.over = True
         self.finished += 1
         self._pace[run.claim.queue].took(monotonic() - run.began)
+        if isinstance(ending, Settled | Done):
+            self._entrance.over(run)
         if isinstance(ending, Settled):
             self._over(run)
         elif isinstance(ending, _RETURNED):

@@ -17,6 +17,8 @@ CRASHPOINTS = {
     "step.recorded": "a step's result is recorded, and the task does not have it",
     "effect.begun": "an effect's intent is recorded, and its call has not been made",
     "effect.called": "an effect's call has returned, and nothing of that is recorded",
+    "view.before_apply": "a batch of events is folded into rows, and nothing of it is kept",
+    "view.after_apply": "rows and checkpoint of a view are kept, and its projector does not know",
     "saga.decided": "the decision to undo a saga is written with the step that failed, and nothing is undone",
     "saga.resting": "a saga has to wait, and its job still runs",
     "saga.over": "a saga is done or undone, and its job does not know",
@@ -24,6 +26,10 @@ CRASHPOINTS = {
     "undo.called": "a step is undone, and nothing of that is recorded",
     "undo.recorded": "a step is recorded as undone, and the next one is not begun",
     "schedule.before_tick": "a tick is due and its job is not enqueued",
+    "relay.before_publish": "the relay has read what waits, and has published nothing of it",
+    "relay.after_publish": "the broker has the events, and the outbox does not know",
+    "consumer.fetched": "a consumer has messages of a broker, and has stored nothing of them",
+    "consumer.after_deliver": "a message is stored as a job, and the broker does not know",
 }
 
 

@@ -25,6 +25,8 @@ HoldfastError
 │   ├── SagaUndone          it failed or was cancelled, and what it had done is undone
 │   ├── SagaStuck           it needs a person, or is parked
 │   └── SagaMissing         there is no such saga, or not any more
+├── VersionConflict         a key has another version than was expected: somebody else has changed it meanwhile
+├── ViewBehind              a view has not read as far as was asked for, and the wait for it is over
 ├── TransportUnavailable    the broker does not answer, or not in time: nobody knows whether it has the messages
 └── StoreError              the store could not do it
     ├── StoreUnavailable    not reachable, or not in time; nothing was stored, trying again is safe
@@ -133,6 +135,22 @@ class JobCancelled(NoResult):
 
 class JobMissing(NoResult):
     """There is no such job, or not any more."""
+
+
+class VersionConflict(HoldfastError):
+    """A key has another version than was expected: somebody else has changed it. Read it again, and decide anew."""
+
+    def __init__(self, message: str, *, key: str, expected: int, found: int) -> None:
+        super().__init__(message)
+        self.key, self.expected, self.found = key, expected, found
+
+
+class ViewBehind(HoldfastError):
+    """A view has not read as far as was asked for, and the wait is over. `row` is what it has; None: no row."""
+
+    def __init__(self, message: str, *, row: object = None) -> None:
+        super().__init__(message)
+        self.row = row
 
 
 class SagaUndone(NoResult):

@@ -1,10 +1,14 @@
-"""A fork waits until our threads rest: what one of them is in the middle of would stay so in the child for ever."""
+"""A fork waits until our threads rest: what one of them is in the middle of would stay so in the child for ever.
+
+And the child is told of what it has inherited and must not use.
+"""
 
 from __future__ import annotations
 
 import os
 import threading
 import weakref
+from typing import Protocol
 
 _PATIENCE = 10.0  # seconds for each; a child that is forked in spite of one may find things held
 _held: list[Turn] = []  # by the fork that is under way
@@ -21,6 +25,21 @@ class Turn:
 _turns: weakref.WeakSet[Turn] = weakref.WeakSet()
 
 
+class Heir(Protocol):
+    """What a child has of its parent's, and must not use as it is."""
+
+    def forked(self) -> None:
+        """Called in the child, before anything else of the program runs there."""
+
+
+_heirs: weakref.WeakSet[Heir] = weakref.WeakSet()
+
+
+def tell_child(heir: Heir) -> None:
+    """Call its `forked` in every child that is forked from now on, for as long as it lives."""
+    _heirs.add(heir)
+
+
 def _before() -> None:
     _held.extend(turn for turn in tuple(_turns) if turn.lock.acquire(timeout=_PATIENCE))
 
@@ -30,4 +49,10 @@ def _after() -> None:
         _held.pop().lock.release()
 
 
-os.register_at_fork(before=_before, after_in_parent=_after, after_in_child=_after)
+def _after_in_child() -> None:
+    _after()
+    for heir in tuple(_heirs):
+        heir.forked()
+
+
+os.register_at_fork(before=_before, after_in_parent=_after, after_in_child=_after_in_child)

@@ -3,70 +3,79 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Coroutine, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, suppress
 from types import TracebackType
-from typing import Any, Concatenate, Never, ParamSpec, Protocol, Self, TypeVar, Unpack, overload
+from typing import Self
 from weakref import WeakSet
 
+from holdfast.events.bus import Bus
+from holdfast.events.settings import EventSettings
+from holdfast.events.versions import Versions
 from holdfast.fleet.guards import GuardFleet
 from holdfast.fleet.locks import Lock
-from holdfast.guards.fallback import Degraded, Fallback
-from holdfast.guards.guard import Guard
-from holdfast.guards.guard import Options as GuardOptions
 from holdfast.jobs.blocking import Portal
 from holdfast.jobs.dead import DeadLetters
 from holdfast.jobs.enqueue import Enqueuer
-from holdfast.jobs.hooks import Hooks, Middleware
-from holdfast.jobs.job import Job
-from holdfast.jobs.registry import OnDead, Registry
-from holdfast.jobs.resources import Factory
-from holdfast.jobs.schedule import Cron, Interval, Missed, Schedule
+from holdfast.jobs.hooks import Hooks
+from holdfast.jobs.registry import Registry
 from holdfast.jobs.service import GRACE, LEASE, WorkerService
-from holdfast.jobs.task import Task
 from holdfast.jobs.unknown import UnknownJobs
 from holdfast.jobs.upkeep import KEEP
 from holdfast.kernel.errors import StoreUnavailable, UsageError
+from holdfast.kernel.service import Service
 from holdfast.kernel.spawn import over, spawn, to_its_end
-from holdfast.runtime.config import Location, guards_at, locate, open_store
+from holdfast.runtime.config import Location, cache_at, guards_at, locate, open_store, transport_at
+from holdfast.runtime.declaring import Declaring
+from holdfast.runtime.declaring_cache import DeclaresCache
+from holdfast.runtime.declaring_sagas import DeclaringSagas
+from holdfast.runtime.declaring_views import DeclaringViews
+from holdfast.runtime.eventing import Eventing
+from holdfast.runtime.outbox import OutboxView
 from holdfast.runtime.views import Blocking, JobsView, QueuesView
-from holdfast.sagas.saga import Saga
 from holdfast.sagas.sagas import Sagas
 from holdfast.store.ports import Store, Tx
+from holdfast.transport.port import Transport
+from holdfast.views.cache import Caches
+from holdfast.views.registry import ViewRegistry
 
-P = ParamSpec("P")
-R = TypeVar("R")
-F = TypeVar("F")
 DEFAULT_QUEUES = {"default": 50}
 
 
-class Declare(Protocol):
-    """A decorator that makes a function a task; the job that a first parameter takes is no argument of `enqueue`."""
-
-    @overload
-    def __call__(self, function: Callable[Concatenate[Job, P], Coroutine[Any, Any, R]], /) -> Task[P, R]: ...
-    @overload
-    def __call__(self, function: Callable[P, Coroutine[Any, Any, R]], /) -> Task[P, R]: ...
-    @overload
-    def __call__(self, function: Callable[P, R], /) -> Task[P, R]: ...
-
-
-class Holdfast:
+class Holdfast(Declaring, DeclaringSagas, DeclaringViews, DeclaresCache, Eventing):
     """Work that must not be lost and must not be done twice.
 
     `Holdfast()` uses HOLDFAST_URL, else DATABASE_URL, else `sqlite:///holdfast.db`. Enter it with `async with`:
     that opens the store, and leaving closes it. `guards="redis://…"`, or HOLDFAST_GUARDS_URL, is where guards meet when the
-    database shall not be troubled by them. A SQLite file brings its tables up to date by itself; on PostgreSQL
+    database shall not be troubled by them. `transport="redis://…"` or `"nats://…"`, or HOLDFAST_TRANSPORT_URL, is the broker that
+    carries events; without one the database itself does. `cache="redis://…"`, or HOLDFAST_CACHE_URL, is where values of cached
+    functions are kept then. A SQLite file brings its tables up to date by itself; on PostgreSQL
     that is done by `migrate`, once for each version.
     """
 
-    def __init__(self, url: str | None = None, *, guards: str | None = None) -> None:
+    def __init__(
+        self,
+        url: str | None = None,
+        *,
+        guards: str | None = None,
+        cache: str | None = None,
+        transport: str | Transport | None = None,
+        events: EventSettings | None = None,
+    ) -> None:
         self.hooks = Hooks()
         self.registry = Registry(self.hooks)
         self.enqueuer = Enqueuer(self.hooks)
         self.sagas = Sagas(self.registry, self.enqueuer)
         self.fleet = GuardFleet()
         self._guards = guards_at(guards)
+        self.bus = Bus(self.registry, self.enqueuer, transport_at(transport), events or EventSettings())
+        self.views, self.versions = ViewRegistry(self.bus.catalog), Versions()
+        self.cache = Caches(cache_at(cache))
+        # What each worker runs beside its jobs, made for its name and lease.
+        self.beside: list[Callable[[str, float], Sequence[Service]]] = [
+            self.bus.services,
+            self.views.services,
+        ]
         self._entered = False
         self._leaving: asyncio.Task[None] | None = None
         self._workers: WeakSet[WorkerService] = WeakSet()
@@ -84,12 +93,17 @@ class Holdfast:
         else:
             self.fleet.meet_at(self._guards, people=self.store.guards)
         self.enqueuer.send_to(self.store, self.portal)
+        self.bus.send_to(self.store, self.portal)
+        self.views.send_to(self.store)
+        self.versions.send_to(self.store)
+        self.cache.keep_in(self.store.cache, self.portal)
         self.sagas.keep_in(self.store)
         self.jobs = JobsView(self.store)
         self.queues = QueuesView(self.store)
         self.dead = DeadLetters(self.store, self.registry)
         self.unknown = UnknownJobs(self.store)
-        self.blocking = Blocking(self.portal)
+        self.outbox = OutboxView(self.store, self.bus)
+        self.blocking = Blocking(self.portal, self.bus.emitter)
 
     async def __aenter__(self) -> Self:
         await self._end_of_leaving()
@@ -111,6 +125,7 @@ class Holdfast:
             with suppress(StoreUnavailable):
                 await self._guards.open()
         await self.fleet.start()
+        await self.cache.start()
 
     async def _end_of_leaving(self) -> None:
         """An exit may still be under way, when whoever waited for it was cancelled."""
@@ -143,9 +158,12 @@ class Holdfast:
 
     async def _close(self) -> None:
         try:
+            await self.cache.stop()
             await self.fleet.stop()
             if self._guards is not None:
                 await self._guards.close()
+            if self.bus.wire is not None:
+                await self.bus.wire.close()
             await self.store.close()
         finally:  # not before: a thread would open the store again while it is being closed
             self._entered, self.portal.home, self._leaving = False, None, None
@@ -161,120 +179,6 @@ class Holdfast:
     def lock(self, name: str, *, lease: float = 30.0, wait: float = 0.0) -> Lock:
         """A lock that the whole fleet respects: `async with hf.lock("report") as lease:`; `lease.token` fences."""
         return Lock(self.store, name, lease=lease, wait=wait)
-
-    # --- declaring ---
-
-    @overload
-    def guard(
-        self, name: str, /, *, fallback: None = None, **options: Unpack[GuardOptions]
-    ) -> Guard[Never]: ...
-    @overload
-    def guard(
-        self, name: str, /, *, fallback: Fallback[F] | Callable[..., F], **options: Unpack[GuardOptions]
-    ) -> Guard[Degraded[F]]: ...
-    def guard(self, name: str, /, **options: Any) -> Any:
-        """A guard around the calls to one service, shared by the fleet: `stripe = hf.guard("stripe", timeout=5, …)`.
-
-        Options: timeout, deadline, retry, budget, breaker, limiter, bulkhead, fallback, classify, repeatable. Its limiter's rate
-        and its breaker's state are those of all processes on this database; without it each goes on by itself.
-        """
-        guard: Guard[Any] = Guard(name, **options)
-        self.fleet.add(guard)
-        return guard
-
-    @overload
-    def task(self, function: Callable[Concatenate[Job, P], Coroutine[Any, Any, R]], /) -> Task[P, R]: ...
-    @overload
-    def task(self, function: Callable[P, Coroutine[Any, Any, R]], /) -> Task[P, R]: ...
-    @overload
-    def task(self, function: Callable[P, R], /) -> Task[P, R]: ...
-    @overload
-    def task(self, /, **options: Any) -> Declare: ...
-    def task(self, function: Any = None, /, **options: Any) -> Any:
-        """Make a function a task: `@hf.task`, or `@hf.task(queue="mail", retry=Backoff(attempts=8), timeout=30)`.
-
-        Options: name, aliases, queue, retry, timeout, priority, expires, max_waiting, process, guard, and the templates lock, unique,
-        ordered, tenant and concurrency=(template, limit), rendered from the arguments. The function stays callable as it is.
-        """
-        if function is None:
-            return lambda function: self.registry.add(function, self.enqueuer, options)
-        return self.registry.add(function, self.enqueuer, options)
-
-    def cron(
-        self,
-        expression: str,
-        *,
-        tz: str = "UTC",
-        missed: Missed = "latest",
-        schedule: str | None = None,
-        arguments: Mapping[str, Any] | None = None,
-        **options: Any,
-    ) -> Declare:
-        """Enqueue the task at these times: one job for each nominal time, however many schedulers run.
-
-        On a task it adds a schedule, so one task may have several: each has its name, `schedule`, and its `arguments`.
-        """
-        declare: Declare = self._scheduled(Cron(expression, tz), missed, schedule, arguments, options)
-        return declare
-
-    def every(
-        self,
-        seconds: float,
-        *,
-        missed: Missed = "latest",
-        schedule: str | None = None,
-        arguments: Mapping[str, Any] | None = None,
-        **options: Any,
-    ) -> Declare:
-        """Enqueue the task every so many seconds; the rest as for `cron`."""
-        declare: Declare = self._scheduled(Interval(seconds), missed, schedule, arguments, options)
-        return declare
-
-    def _scheduled(
-        self,
-        times: Cron | Interval,
-        missed: Missed,
-        name: str | None,
-        arguments: Mapping[str, Any] | None,
-        options: dict[str, Any],
-    ) -> Any:
-        def declared(function: Any) -> Task[Any, Any]:
-            is_task = isinstance(function, Task) and not options
-            task = function if is_task else self.registry.add(function, self.enqueuer, options)
-            made = Schedule(task, times, name=name or task.name, missed=missed, arguments=arguments)
-            self.registry.add_schedule(made)
-            return task
-
-        return declared
-
-    def saga(self, name: str, /, **options: Any) -> Callable[[Callable[..., Any]], Saga]:
-        """Make an `async def (saga, …)` a saga: `@hf.saga("battle.create")`; start it with `.start(…, id=…)`.
-
-        Options: queue, priority, aliases, timeout, undo_retry and undo_timeout.
-        """
-        return lambda function: self.sagas.declare(name, function, options)
-
-    def undo(self, name: str, function: Callable[..., F]) -> Callable[..., F]:
-        """Give a function a name by which undos are stored, so that it can be moved, or made while the program runs."""
-        self.sagas.refs.add(name, function)
-        return function
-
-    def on_dead(self, task: str | Task[Any, Any]) -> Callable[[OnDead], OnDead]:
-        """Call this, `(job, tx)`, in the transaction that makes a job of the task dead."""
-
-        def declared(handler: OnDead) -> OnDead:
-            self.registry.add_on_dead(task.name if isinstance(task, Task) else task, handler)
-            return handler
-
-        return declared
-
-    def resource(self, factory: Factory) -> Factory:
-        """A generator that opens a resource, yields it and closes it: tasks get it by the type it yields."""
-        return self.registry.add_resource(factory)
-
-    def use(self, middleware: Middleware) -> None:
-        """Add code around every run, and hooks for what happens to jobs."""
-        self.hooks.use(middleware)
 
     # --- running ---
 
@@ -306,9 +210,13 @@ class Holdfast:
             poll=poll,
             keep=keep,
             stuck=stuck,
+            beside=self._services,
         )
         self._workers.add(service)
         return service
+
+    def _services(self, name: str, lease: float) -> list[Service]:
+        return [service for make in self.beside for service in make(name, lease)]
 
     def __repr__(self) -> str:
         return f"Holdfast({self.location!r})"

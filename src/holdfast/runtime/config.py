@@ -10,11 +10,14 @@ from urllib.parse import unquote, urlsplit
 
 import msgspec
 
+from holdfast.events.wire import Wire
 from holdfast.kernel.errors import UsageError
 from holdfast.store.ports import Store
+from holdfast.transport.port import Transport
 
 if TYPE_CHECKING:
     from holdfast.fleet.redis import RedisGuards
+    from holdfast.fleet.redis_cache import RedisCache
 
 DEFAULT_URL = "sqlite:///holdfast.db"
 _ACCEPTED = "sqlite:///file.db, sqlite:////absolute/file.db, postgresql://user@host/database"
@@ -65,6 +68,31 @@ def guards_at(url: str | None, environment: Mapping[str, str] = os.environ) -> R
     from holdfast.fleet.redis import RedisGuards  # noqa: PLC0415  its driver is an extra
 
     return RedisGuards(given)
+
+
+def transport_at(given: str | Transport | None, environment: Mapping[str, str] = os.environ) -> Wire | None:
+    """The broker that carries events: the argument, HOLDFAST_TRANSPORT_URL, or None for the store itself."""
+    if given is not None and not isinstance(given, str):
+        return Wire(given)
+    if not (url := given or environment.get("HOLDFAST_TRANSPORT_URL")):
+        return None
+    from holdfast.transport.url import open_transport  # noqa: PLC0415  drivers are extras
+
+    return Wire(open_transport(url))
+
+
+def cache_at(url: str | None, environment: Mapping[str, str] = os.environ) -> RedisCache | None:
+    """Where cached functions keep their values: the argument, HOLDFAST_CACHE_URL, or None for the store itself."""
+    given = url or environment.get("HOLDFAST_CACHE_URL")
+    if not given:
+        return None
+    if not str(given).startswith(_REDIS):
+        raise UsageError(
+            f"cache names a Redis, such as redis://localhost:6379/0; got {masked(str(given))!r}."
+        )
+    from holdfast.fleet.redis_cache import RedisCache  # noqa: PLC0415  its driver is an extra
+
+    return RedisCache(given)
 
 
 def _path(url: str) -> str:

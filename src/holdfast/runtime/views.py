@@ -5,9 +5,12 @@ from __future__ import annotations
 from contextlib import AbstractContextManager
 from typing import Any, ParamSpec, TypeVar
 
+from holdfast.events.catalog import EventType
+from holdfast.events.emitting import Emitter
 from holdfast.jobs.blocking import BlockingTx, Portal
 from holdfast.jobs.handle import Handle
 from holdfast.jobs.task import Call, Task
+from holdfast.store.event_records import Emitted
 from holdfast.store.ports import Store
 from holdfast.store.records import Count, JobRecord, Paused
 from holdfast.store.states import State
@@ -59,8 +62,20 @@ class QueuesView:
 class Blocking:
     """The engine for sync code. An error on a running loop."""
 
-    def __init__(self, portal: Portal) -> None:
-        self._portal = portal
+    def __init__(self, portal: Portal, emitter: Emitter) -> None:
+        self._portal, self._emitter = portal, emitter
+
+    def emit(
+        self,
+        type_: EventType[Any] | str,
+        data: Any = None,
+        *,
+        key: str | None = None,
+        tx: Any = None,
+        expect: int | None = None,
+    ) -> Emitted:
+        """Store an event, in the transaction `tx` when one is given."""
+        return self._emitter.emit_sync(type_, data, key=key, tx=tx, expect=expect)
 
     def enqueue(self, task: Task[P, R] | Call[P, R], /, *args: P.args, **kwargs: P.kwargs) -> Handle[R]:
         """Store a job, and return when it is stored for good."""

@@ -11,12 +11,14 @@ from typing import Any
 
 import msgspec
 
+from holdfast.events.stillness import Stillness
 from holdfast.jobs.service import GRACE, LEASE, WorkerService
+from holdfast.jobs.worker import Worker
 from holdfast.kernel import voice
-from holdfast.kernel.clock import monotonic
+from holdfast.kernel.clock import monotonic, sleep
 from holdfast.kernel.processes import exit_now, unless_ended
 from holdfast.kernel.signals import on_signals
-from holdfast.kernel.spawn import end, one_over, start
+from holdfast.kernel.spawn import end, one_over, spawn, start
 from holdfast.kernel.telemetry import subscribe
 from holdfast.runtime.app import Holdfast
 
@@ -25,6 +27,7 @@ EXIT_SHARE_DONE = 75  # between a child and its supervisor: it has done its shar
 EXIT_SECOND_SIGNAL = 130
 _MARGIN = 5.0  # seconds beyond the grace: a loop that stands still then keeps the process from leaving
 _LONGEST = 11.0  # seconds beyond the grace: whoever has not left then, though its loop turns, never will
+_LOOKS = 0.1  # seconds between looks whether events are on their way
 _BEHIND = 2.0  # seconds for threads that tasks have left behind, also when the grace is over
 
 
@@ -53,7 +56,7 @@ async def run_worker(hf: Holdfast, options: WorkerOptions) -> int:
             service = hf.worker(options.queues, lease=options.lease, grace=options.grace, stuck=_stuck)
             service.name = options.name or service.name  # its supervisor has made one, and knows it by that
             if await _started(service, leaving):
-                _watch(service, options, leaving)
+                _watch(hf, service, options, leaving)
                 gc.freeze()  # what is here now stays: looking through it again and again takes a twentieth of the time
                 gc.set_threshold(20_000)
             code = await leaving.wait()
@@ -118,14 +121,27 @@ def _leave_at_once(number: signal.Signals) -> None:
     exit_now(EXIT_SECOND_SIGNAL)
 
 
-def _watch(service: WorkerService, options: WorkerOptions, leaving: _Leaving) -> None:
+def _watch(hf: Holdfast, service: WorkerService, options: WorkerOptions, leaving: _Leaving) -> None:
     worker = service.worker
     assert worker is not None
     if options.burst:
-        worker.on_idle = leaving.set
+        worker.on_idle = partial(_leave_when_still, Stillness(hf.store, hf.bus), worker, leaving)
     if options.max_tasks is not None:
         code = EXIT_SHARE_DONE if options.supervised else 0
         worker.leave_after(options.max_tasks, partial(leaving.set, code))
+
+
+def _leave_when_still(stillness: Stillness, worker: Worker, leaving: _Leaving) -> None:
+    """There is no job. An event that is on its way becomes one; until then it is looked again and again."""
+
+    async def look() -> None:
+        if await stillness.is_reached():
+            leaving.set()
+        else:
+            await sleep(_LOOKS)
+            worker.look()
+
+    spawn(look(), name="burst")
 
 
 def _stuck(why: str) -> None:
@@ -159,6 +175,11 @@ _TOLD = {
     "limiter.slowed": "limiter {limiter} is slowed to {rate} calls a second, after a pause of {paused_for} s; key: {key}",
     "releases.failed": "held jobs were not let go: {error}",
     "gate.failed": "a guard could not be asked for job {job} of {task}: {error}",
+    "relay.failed": "events are not published: {error}",
+    "relay.quarantined": "event {event} ({type}, key: {key}) could not be published, and is set aside: {error}",
+    "consumer.failed": "events are not read for a group: {error}",
+    "group.stray": "a message for the group {group} was not understood, and is kept as stray {stray}: {error}",
+    "transport.group_lost": "{transport} has lost the group {group}, which begins again with all that there is: {error}",
     "wakeups.polling": "wake-ups do not arrive here; jobs are found by polling",
 }
 

@@ -10,6 +10,8 @@ from holdfast.store.records import Enqueued, NewJob
 
 ARRIVED = "!arrived"  # no queue: a job with keys waits for promote
 STOP = "!stop"  # no queue: someone asks a running job to stop
+OUTBOX = "holdfast:outbox"  # no queue: an event waits to be published
+LOG = "holdfast:log"  # no queue: events were published
 EVERYONE = "*"  # news for whoever waits, whatever the queue
 _MOST = 1_000  # names kept for who waits later; more of them are news for everyone
 

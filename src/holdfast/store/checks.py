@@ -30,6 +30,7 @@ __all__ = [
     "check_finishes",
     "check_flag",
     "check_fleet_generation",
+    "check_gates",
     "check_generation",
     "check_held",
     "check_held_lease",
@@ -43,6 +44,7 @@ __all__ = [
     "check_key_claim",
     "check_lease",
     "check_limit",
+    "check_names",
     "check_note",
     "check_open_for",
     "check_permits",
@@ -227,11 +229,7 @@ def check_if_given(kind: str, name: Any) -> str | None:
 
 
 def check_tasks(tasks: Any) -> tuple[str, ...] | None:
-    if tasks is None:
-        return None
-    if isinstance(tasks, str) or not isinstance(tasks, Iterable):
-        raise UsageError(f"tasks is a list of names, not {show(tasks)}.")
-    return tuple(check_name("task", task) for task in tasks)
+    return None if tasks is None else check_names("tasks", "task", tasks)
 
 
 def check_wants(wants: Any) -> dict[str, int]:
@@ -246,9 +244,24 @@ def check_wants(wants: Any) -> dict[str, int]:
 
 
 def check_queues(queues: Any) -> tuple[str, ...]:
-    if isinstance(queues, str) or not isinstance(queues, Iterable):
-        raise UsageError(f"queues is a list of names, not {show(queues)}.")
-    return tuple(check_name("queue", queue) for queue in queues)
+    return check_names("queues", "queue", queues)
+
+
+def check_names(what: str, kind: str, names: Any) -> tuple[str, ...]:
+    if isinstance(names, str) or not isinstance(names, Iterable):
+        raise UsageError(f"{what} is a list of names, not {show(names)}.")
+    return tuple(check_name(kind, name) for name in names)
+
+
+def check_gates(numbers: Any) -> dict[str, int]:
+    if not isinstance(numbers, Mapping):
+        raise UsageError(f"Say how many jobs of each key: {{'api/user:7': 3}}, not {show(numbers)}.")
+    if len(numbers) > MOST_AT_ONCE:
+        raise UsageError(f"{len(numbers):,} keys are too many for one call: at most {MOST_AT_ONCE:,}.")
+    return {
+        check_name("guard", key): check_int(f"The number of jobs of {show(key)}", number, 0, 100_000)
+        for key, number in numbers.items()
+    }
 
 
 def check_lease(kind: str, seconds: Any) -> None:

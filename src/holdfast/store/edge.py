@@ -8,8 +8,12 @@ from functools import partial, wraps
 from typing import Any, TypeVar
 
 from holdfast.kernel.names import check_name, check_seconds
+from holdfast.store import cache_checks as cc
 from holdfast.store import checks as c
+from holdfast.store import event_checks as e
 from holdfast.store import saga_checks as s
+from holdfast.store import view_checks as v
+from holdfast.store.cache_ports import SharedCache
 from holdfast.store.ports import SharedGuards
 
 T = TypeVar("T")
@@ -17,7 +21,9 @@ Check = Callable[[Any], object]  # raises, or gives the value to go on with; Non
 
 _limit, _lease = c.check_limit, partial(c.check_lease, "lease")
 _name, _if_given = partial(partial, check_name), partial(partial, c.check_if_given)
-_worker, _guard, _saga = _name("worker"), _name("guard"), _name("saga")
+_worker, _guard = _name("worker"), _name("guard")
+_view = _name("view")
+_saga = _name("saga")
 
 RULES: dict[str, dict[str, dict[str, Check]]] = {
     "Jobs": {
@@ -29,6 +35,7 @@ RULES: dict[str, dict[str, dict[str, Check]]] = {
             "task": _if_given("task"),
             "held": c.check_held,
             "tenant": _if_given("tenant"),
+            "correlation_id": _if_given("correlation_id"),
             "before": c.check_id_if_given,
             "limit": _limit,
         },
@@ -79,6 +86,16 @@ RULES: dict[str, dict[str, dict[str, Check]]] = {
             "limit": _limit,
         },
         "gated": {"after": _if_given("guard"), "limit": _limit},
+        "gates": {"after": _if_given("guard"), "limit": _limit},
+        "open_gates": {"numbers": c.check_gates},
+        "shut_gates": {
+            "queues": c.check_queues,
+            "keys": partial(c.check_names, "keys", "guard"),
+            "guards": partial(c.check_names, "guards", "guard"),
+            "tasks": partial(c.check_names, "tasks", "task"),
+            "window": partial(c.check_limit, kind="window"),
+            "limit": _limit,
+        },
         "expire": {"limit": _limit},
         "repair": {"limit": _limit},
     },
@@ -110,6 +127,31 @@ RULES: dict[str, dict[str, dict[str, Check]]] = {
         },
         "last": {"schedule": _name("schedule")},
         "reset": {"schedule": _name("schedule"), "actor": _name("actor")},
+    },
+    "Views": {
+        "begin": {"view": _view, "start": v.check_start, "history": partial(c.check_flag, "history")},
+        "checkpoints": {"view": _if_given("view"), "limit": _limit},
+        "get": {"view": _view, "key": _name("key")},
+        "find": {"view": _view, "prefix": v.check_prefix, "after": v.check_after, "limit": _limit},
+        "load": {"view": _view, "generation": v.check_generation, "keys": v.check_keys},
+        "apply": {"lease": c.check_held_lease, "batch": v.check_batch},
+        "begin_rebuild": {"view": _view, "start": v.check_start, "actor": _name("actor")},
+        "switch": {"lease": c.check_held_lease, "view": _view, "generation": v.check_generation},
+        "aside": {
+            "view": _view,
+            "generation": v.check_generation_if_given,
+            "key": _if_given("key"),
+            "after": v.check_start,
+            "limit": _limit,
+        },
+        "forget": {"view": _view, "actor": _name("actor")},
+        "prune": {"limit": _limit},
+    },
+    "Versions": {
+        "hold": {"key": _name("key")},
+        "advance": {"reader": _name("reader"), "key": _name("key"), "version": v.check_newer},
+        "seen": {"reader": _name("reader"), "key": _name("key")},
+        "prune": {"keep": partial(check_seconds, "keep"), "limit": _limit},
     },
     "Keys": {
         "begin": {
@@ -155,6 +197,85 @@ RULES: dict[str, dict[str, dict[str, Check]]] = {
         "let_go": {"name": _guard, "actor": _name("actor")},
         "reset": {"name": _guard, "actor": _name("actor")},
         "find": {"limit": _limit},
+        "prune": {"limit": _limit},
+    },
+    "Outbox": {
+        "emit": {"events": e.check_events, "again": partial(c.check_flag, "again")},
+        "waiting": {"lease": c.check_held_lease, "limit": _limit},
+        "stamp": {"lease": c.check_held_lease, "ids": e.check_event_ids},
+        "failed": {
+            "lease": c.check_held_lease,
+            "event_id": c.check_id,
+            "error": e.check_error,
+            "rest": e.check_rest,
+            "blocks": partial(c.check_flag, "blocks"),
+        },
+        "log": {
+            "after": e.check_position,
+            "before": e.check_position_if_given,
+            "since": e.check_since,
+            "limit": _limit,
+        },
+        "get": {"event_id": c.check_id},
+        "find": {
+            "state": e.check_outbox_state,
+            "type": _if_given("type"),
+            "key": _if_given("key"),
+            "correlation_id": _if_given("correlation_id"),
+            "limit": _limit,
+        },
+        "version": {"key": _name("key")},
+        "requeue": {"ids": e.check_event_ids, "actor": _name("actor")},
+        "drop": {"ids": e.check_event_ids, "actor": _name("actor"), "reason": c.check_reason},
+        "prune": {"keep": partial(check_seconds, "keep"), "limit": _limit},
+    },
+    "Inbox": {
+        "subscribe": {"group": _name("group"), "from_start": partial(c.check_flag, "from_start")},
+        "unsubscribe": {"group": _name("group"), "actor": _name("actor")},
+        "deliver": {
+            "group": _name("group"),
+            "deliveries": e.check_deliveries,
+            "upto": e.check_position_if_given,
+            "lease": e.check_lease_if_given,
+        },
+        "handled": {"group": _name("group"), "event_id": e.check_event_id},
+        "prune": {"keep": partial(check_seconds, "keep"), "limit": _limit},
+    },
+    "Groups": {
+        "announce": {
+            "group": _name("group"),
+            "member": _name("member"),
+            "hears": e.check_hears,
+            "ttl": partial(c.check_lease, "ttl"),
+        },
+        "announced": {"group": _name("group")},
+        "waiting": {"tasks": e.check_task_names, "limit": _limit},
+    },
+    "Strays": {
+        "keep": {
+            "transport": _name("transport"),
+            "group": _name("group"),
+            "raw": e.check_raw,
+            "reason": c.check_reason,
+        },
+        "find": {"limit": _limit},
+        "get": {"stray_id": e.check_stray_id},
+        "drop": {"ids": e.check_stray_ids, "actor": _name("actor"), "reason": c.check_reason},
+    },
+    "Cache": {
+        "get": {"keys": cc.check_keys},
+        "begin": {"key": _name("key"), "tags": cc.check_tags, "lease": _lease, "why": cc.check_why},
+        "renew": {"load": cc.check_load, "lease": _lease},
+        "put": {
+            "load": cc.check_load,
+            "value": cc.check_value,
+            "fresh": partial(check_seconds, "fresh"),
+            "stale": cc.check_stale,
+        },
+        "abandon": {"load": cc.check_load, "rest": partial(check_seconds, "rest")},
+        "invalidate": {"keys": cc.check_keys},
+        "invalidate_tags": {"tags": cc.check_tags},
+        "find": {"after": _if_given("key"), "limit": _limit},
         "prune": {"limit": _limit},
     },
     "Sagas": {
@@ -203,6 +324,7 @@ RULES: dict[str, dict[str, dict[str, Check]]] = {
 }
 
 SHARED = [verb for verb in RULES["Guards"] if verb in vars(SharedGuards)]
+SHARED_CACHE = [verb for verb in RULES["Cache"] if verb in vars(SharedCache)]
 
 
 def checked(subject: type[T]) -> type[T]:
@@ -213,6 +335,11 @@ def checked(subject: type[T]) -> type[T]:
 def checked_shared(subject: type[T]) -> type[T]:
     """The same for a class that has only the shared part of `Guards`, whatever it is called."""
     return _checked(subject, {verb: RULES["Guards"][verb] for verb in SHARED})
+
+
+def checked_cache(subject: type[T]) -> type[T]:
+    """The same for a class that has only the shared part of `Cache`."""
+    return _checked(subject, {verb: RULES["Cache"][verb] for verb in SHARED_CACHE})
 
 
 def _checked(subject: type[T], verbs: dict[str, dict[str, Check]]) -> type[T]:

@@ -25,29 +25,37 @@ class Outbox(Protocol):
         """Store the events, all or none, in the caller's transaction when one is given.
 
         The row of a key is locked until that ends: so the order of versions is the order of commits. `again` repeats a call
-        whose outcome was unknown: the same ids are stored once.
+        whose outcome was unknown. An id that is stored is not stored again, and answers with its version.
         """
 
     async def waiting(self, lease: Lease, *, limit: int) -> list[OutboxEvent]:
         """What is to be published next, in order: of each key only what nothing before it holds up.
 
-        An event whose last try failed rests until its time; so do, by policy, those behind it of the same key. Empty when
-        the lease is lost.
+        An event whose last try failed rests until its time, and so do those behind it of the same key, unless it blocks
+        nobody. There is no cursor: one whose transaction commits late is not missed. Empty when the lease is lost.
         """
 
     async def stamp(self, lease: Lease, ids: Sequence[str]) -> list[int] | None:
         """They are published: give them positions, in the order given, in one serial commit. None: the lease is lost.
 
-        One that has a position keeps it.
+        One that has a position keeps it; 0 is of one that does not exist, since a person has dropped it.
         """
 
-    async def failed(self, lease: Lease, event_id: str, error: str, *, rest: float | None) -> bool:
-        """A publication failed: try again after `rest` seconds; None: quarantine it. False: the lease is lost."""
+    async def failed(
+        self, lease: Lease, event_id: str, error: str, *, rest: float | None, blocks: bool = True
+    ) -> bool:
+        """A publication failed: try again after `rest` seconds; None: quarantine it. False: the lease is lost.
+
+        Those behind it of the same key wait for it, unless it `blocks` nobody.
+        """
 
     async def log(
         self, *, after: int = 0, before: int | None = None, since: float | None = None, limit: int = 500
     ) -> list[OutboxEvent]:
-        """Published events by position, in order. `since`: only what was published from that moment on."""
+        """Published events by position, in order: those after one and before another.
+
+        `since`: only what was published from that moment on.
+        """
 
     async def get(self, event_id: str) -> OutboxEvent | None: ...
     async def find(
@@ -96,19 +104,35 @@ class Inbox(Protocol):
         False: the group has had that event. None: the lease is lost, and nothing was stored. A cursor never goes back.
         """
 
-    async def handled(self, group: str, event_id: str, *, tx: object) -> bool:
+    async def handled(self, group: str, event_id: str, *, tx: object | None = None) -> bool:
         """In the handler's transaction: the group has handled it. False: it had before."""
 
     async def prune(self, *, keep: float, limit: int = 1000) -> int:
-        """Forget deliveries that came more than `keep` seconds ago and are handled, or whose job is gone."""
+        """Forget deliveries that came more than `keep` seconds ago and are handled, or whose job is gone.
+
+        A message that comes again after that is handled again.
+        """
+
+
+class Groups(Protocol):
+    """What runs for the groups now."""
+
+    async def announce(self, group: str, member: str, hears: str | None, *, ttl: float) -> None:
+        """A member says what it hears (JSON text), for `ttl` seconds; None: it leaves."""
+
+    async def announced(self, group: str) -> list[str]:
+        """What the group's members that have not left, and are heard of in time, say that they hear; each text once."""
+
+    async def waiting(self, tasks: Sequence[str], *, limit: int) -> int:
+        """How many jobs of these tasks are queued, counted up to `limit`: of those that have a `max_waiting`."""
 
 
 class Strays(Protocol):
     async def keep(self, transport: str, group: str, raw: bytes, reason: str) -> int:
-        """Keep a message that cannot be understood, as it came; the same one of a group and transport once."""
+        """Keep a message that cannot be understood, as it came, up to RAW_LIMIT; the same one of a group and transport once."""
 
     async def find(self, *, limit: int = 100) -> list[Stray]:
-        """Newest first."""
+        """Newest first, each with the beginning of its message; `get` has all that was kept."""
 
     async def get(self, stray_id: int) -> Stray | None: ...
     async def drop(self, ids: Sequence[int], *, actor: str, reason: str) -> list[bool]:

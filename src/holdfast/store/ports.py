@@ -7,6 +7,8 @@ from contextlib import AbstractAsyncContextManager
 from typing import Any, Protocol
 
 from holdfast.store.breakers import BreakerReport, BreakerState, FleetBreaker, GuardRecord, Probe
+from holdfast.store.cache_ports import Cache
+from holdfast.store.event_ports import Groups, Inbox, Outbox, Strays
 from holdfast.store.findings import Finding
 from holdfast.store.idempotency import KeyBusy, KeyClaim, KeyDone, KeyMismatch, KeyScope
 from holdfast.store.quota import Grant, Pace, Return, Want
@@ -30,6 +32,7 @@ from holdfast.store.records import (
 from holdfast.store.saga_ports import Sagas
 from holdfast.store.states import Held, State
 from holdfast.store.steps import Resolved, Step, StepRecord, Undecided
+from holdfast.store.view_ports import Versions, Views
 
 
 class Tx(Protocol):
@@ -58,6 +61,7 @@ class Jobs(Protocol):
         task: str | None = None,
         held: Held | None = None,
         tenant: str | None = None,
+        correlation_id: str | None = None,
         before: str | None = None,
         limit: int = 100,
     ) -> list[JobRecord]:
@@ -168,6 +172,28 @@ class Holds(Protocol):
 
     async def gated(self, *, after: str | None = None, limit: int = 100) -> list[Gated]:
         """The keys of guards for which jobs are held, in order, and how many. `after`: only keys behind this one."""
+
+    async def gates(self, *, after: str | None = None, limit: int = 1000) -> list[str]:
+        """The same keys without the numbers: nobody counts all of them several times a second."""
+
+    async def open_gates(self, numbers: Mapping[str, int]) -> dict[str, int]:
+        """Let go of so many jobs of each of these keys, the oldest first, all at once. Returns how many there were."""
+
+    async def shut_gates(
+        self,
+        queues: Sequence[str],
+        *,
+        keys: Sequence[str] = (),
+        guards: Sequence[str] = (),
+        tasks: Sequence[str] = (),
+        window: int = 100,
+        limit: int = 1000,
+    ) -> int:
+        """Hold ready jobs that their guard would refuse, so that nobody claims each of them to find out.
+
+        Looks at the next `limit` jobs of each queue: holds those of these rendered `keys`, and those of `tasks` that have any
+        key of `guards`. One with a concurrency key is left alone. `window` is that of the tenants, as for promote.
+        """
 
     async def expire(self, *, limit: int = 500) -> int:
         """Cancel queued jobs whose `expires` has passed."""
@@ -350,9 +376,23 @@ class Store(Protocol):
     @property
     def schedules(self) -> Schedules: ...
     @property
+    def views(self) -> Views: ...
+    @property
+    def versions(self) -> Versions: ...
+    @property
     def keys(self) -> Keys: ...
     @property
     def guards(self) -> Guards: ...
+    @property
+    def outbox(self) -> Outbox: ...
+    @property
+    def inbox(self) -> Inbox: ...
+    @property
+    def groups(self) -> Groups: ...
+    @property
+    def strays(self) -> Strays: ...
+    @property
+    def cache(self) -> Cache: ...
     @property
     def sagas(self) -> Sagas: ...
     @property

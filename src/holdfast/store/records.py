@@ -33,6 +33,9 @@ class NewJob(msgspec.Struct, frozen=True, kw_only=True, gc=False):  # texts and 
     at: float | None = None  # or a moment
     expires: float | None = None  # seconds from now after which it need not start
     deadline: float | None = None  # a moment; carried with the job for its worker and its calls to respect
+    within: float | None = (
+        None  # the same in seconds from now, on the database's clock; the earlier of the two counts
+    )
     unique: str | None = None  # at most one job with this key that is not over
     ordered: str | None = None  # one at a time with this key, in the order of enqueueing
     concurrency: str | None = None  # at most `concurrency_limit` at a time with this key
@@ -73,6 +76,7 @@ class NewJob(msgspec.Struct, frozen=True, kw_only=True, gc=False):  # texts and 
             and self.at is None
             and self.expires is None
             and self.deadline is None
+            and self.within is None
             and self.guard is None
         )
 
@@ -136,6 +140,8 @@ def _check_times(job: NewJob) -> None:
         _check_time(job, "expires", job.expires)
     if job.deadline is not None:
         _check_time(job, "deadline", job.deadline)
+    if job.within is not None:
+        _check_time(job, "within", job.within)
 
 
 def _check_time(job: NewJob, kind: str, value: object) -> None:

@@ -1,4 +1,4 @@
-"""What a person decides about a dead job, an unknown effect, a schedule or a guard: the same words on every store."""
+"""What a person decides about a dead job, an unknown effect, a schedule, a guard or a view: the same words on every store."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from holdfast.kernel.masking import hide, masked, secret_values
 from holdfast.store.breakers import BreakerState, Hold
 from holdfast.store.records import AuditEntry, Tick
 from holdfast.store.steps import Resolved
+from holdfast.store.view_records import Checkpoint
 
 _RESULT_SHOWN = 1000  # characters of a result that a person gave
 
@@ -69,6 +70,29 @@ def _guard(
         before=None if before is None else _json(before),
         after=None if after is None else _json(after),
     )
+
+
+def view_rebuilt(serving: Checkpoint, building: Checkpoint, *, actor: str) -> AuditEntry:
+    return AuditEntry(
+        actor=actor,
+        action="view.rebuild",
+        subject=f"view:{serving.view}",
+        before=_json(_generation(serving)),
+        after=_json(_generation(building)),
+    )
+
+
+def view_forgotten(view: str, serving: Checkpoint | None, *, actor: str) -> AuditEntry:
+    before = None if serving is None else _json(_generation(serving))
+    return AuditEntry(actor=actor, action="view.forget", subject=f"view:{view}", before=before)
+
+
+def _generation(checkpoint: Checkpoint) -> dict[str, object]:
+    return {
+        "generation": checkpoint.generation,
+        "start": checkpoint.start,
+        "position": checkpoint.position,
+    }
 
 
 class Verdict(msgspec.Struct, frozen=True):

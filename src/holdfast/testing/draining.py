@@ -10,6 +10,7 @@ from holdfast.store.ports import Store
 from holdfast.store.records import Claim
 from holdfast.store.states import Held, State
 from holdfast.testing.asserting import waiting
+from holdfast.testing.relaying import move_events
 from holdfast.testing.running import LEASE, NAME, Bench, Ran
 
 _PART = 500
@@ -22,7 +23,8 @@ async def drain(
     """Run all jobs that are ready, and those that become ready by it, in the order of priority and enqueueing.
 
     What is due by the clock is promoted first, and schedules that are due enqueue their jobs: a schedule begins with the
-    first drain, or with `fresh`. What is not due stays queued: turn the clock and drain again. Returns what was run.
+    first drain, or with `fresh`. Events are published and delivered to the program's handlers, and so are those that these emit.
+    What is not due stays queued: turn the clock and drain again. Returns what was run.
     With `raise_dead`, a job that dies raises JobDead, and one that is left unknown JobUnknown.
     """
     async with Bench(hf, raise_dead=raise_dead) as bench:
@@ -30,7 +32,11 @@ async def drain(
             await tick(hf)
         await hf.store.holds.unhold(Held.UNKNOWN_TASK, tasks=hf.registry.names or None)
         left_alone: set[str] = set()  # queues that are paused
-        while (queue := await _next(hf, left_alone)) is not None:
+        while True:
+            if (queue := await _next(hf, left_alone)) is None:
+                if await move_events(hf):
+                    continue
+                return bench.ran
             if len(bench.ran) >= most:
                 raise AssertionError(_endless(bench.ran, most))
             claim = await _claim(hf, queue)
@@ -38,7 +44,6 @@ async def drain(
                 left_alone.add(queue)
             else:
                 await bench.run(claim)
-        return bench.ran
 
 
 async def tick(hf: Holdfast) -> None:

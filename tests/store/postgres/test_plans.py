@@ -9,7 +9,7 @@ import pytest
 from kit import job, take
 
 from holdfast.kernel.outcomes import Done, Retry
-from holdfast.store.postgres import candidates, claiming, doubts, finishes, steps
+from holdfast.store.postgres import candidates, claiming, doubts, finishes, gates, steps
 from holdfast.store.postgres.connection import BEGIN
 from holdfast.store.postgres.low_water import MANY as MANY_DEAD
 from holdfast.store.postgres.low_water import LowWater, from_the_top
@@ -89,6 +89,9 @@ def procedures():
         ),
         "renew": claiming.renew([held], lease=30),
         "rescue": finishes.find_ended(100),
+        "gates": gates.gates(None, 100),
+        "open gates": gates.open_gates({"g/1": 5, "g/2": 1}),
+        "shut gates": gates.shut_gates(gates.Refused(["default"], ["g/1"], ["g"], ["t"], 1000), 10),
         "promote": candidates.find_candidates(100, candidates.Past()),
         "promote, places": only(Statement(candidates._PLACES, ("", "", 100))),
         "promote, some of each": only(
@@ -109,6 +112,9 @@ async def test_no_plan_walks_through_all_jobs(connection, rows):
         await connection.execute("ANALYZE holdfast.job")
     served = {
         "rescue": {"job_for_rescue"},
+        "gates": {"job_gated"},
+        "open gates": {"job_gated", "job_pkey"},
+        "shut gates": {"job_for_claim"},
         "promote": {"job_arrived", "job_due"},
         "promote, places": {"job_arrived_by_tenant"},
         "promote, some of each": {"job_arrived_by_tenant", "job_arrived_in_order"},

@@ -78,7 +78,7 @@ async def test_a_piece_of_work_that_fails_after_writing_is_rolled_back_alone(sto
     )
     assert isinstance(answers[1], ZeroDivisionError)
     assert await number_of_jobs(store) == 2
-    assert await store.read(lambda db: db.value("SELECT count(*) FROM holdfast_counter")) == 2
+    assert await store.read(lambda db: db.value("SELECT 1 FROM holdfast_counter WHERE name = 'junk'")) is None
 
 
 async def test_a_lost_answer_is_settled_by_asking_again(store):

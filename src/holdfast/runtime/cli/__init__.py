@@ -10,6 +10,7 @@ from typing import TextIO
 
 from holdfast.kernel.errors import HoldfastError, UsageError
 from holdfast.runtime.cli import (
+    cache,
     dead,
     demo,
     doctor,
@@ -18,17 +19,23 @@ from holdfast.runtime.cli import (
     jobs,
     locks,
     migrate,
+    outbox,
     queues,
+    relay,
     sagas,
     schedules,
+    trace,
     unknown,
+    views,
     worker,
 )
 from holdfast.runtime.cli.parser import Parser
 
 __all__ = ["main"]
 
-GROUPS = (worker, jobs, dead, unknown, queues, schedules, sagas, locks, guards, migrate, health, doctor, demo)
+GROUPS = (
+    worker, relay, jobs, dead, unknown, outbox, trace, queues, schedules, sagas, locks, guards, views, cache, migrate, health, doctor, demo
+)  # fmt: skip
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

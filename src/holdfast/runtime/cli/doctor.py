@@ -8,6 +8,8 @@ from collections.abc import Sequence
 
 import msgspec
 
+from holdfast.events.findings import examine
+from holdfast.runtime.app import Holdfast
 from holdfast.runtime.cli import program
 from holdfast.runtime.cli.command import DONE, NOT_AS_WISHED
 from holdfast.runtime.cli.output import document, say
@@ -31,7 +33,7 @@ def add(commands: Commands) -> None:
 
 def run(options: Namespace) -> int:
     hf = program.find(options)
-    findings = asyncio.run(hf.store.diagnosis.examine(processes=options.processes))
+    findings = asyncio.run(_examined(hf, options.processes))
     worst = max((finding.level for finding in findings), key=list(Level).index, default=Level.OK)
     if options.json:
         document(
@@ -40,6 +42,16 @@ def run(options: Namespace) -> int:
     else:
         _print(findings, repr(hf.location))
     return NOT_AS_WISHED if worst is Level.BAD else DONE
+
+
+async def _examined(hf: Holdfast, processes: int) -> list[Finding]:
+    """Events are looked at where the tables are well: that needs an open store."""
+    found = [*await hf.store.diagnosis.examine(processes=processes)]
+    if not any(each.check == "tables" and each.level is Level.OK for each in found):
+        return found
+    hf.fleet.sit_out()
+    async with hf:
+        return [*found, *await examine(hf.store)]
 
 
 def _plain(finding: Finding) -> dict[str, object]:

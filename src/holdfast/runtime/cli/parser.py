@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import argparse
 import os
+import re
+from datetime import datetime
 from typing import Any, NoReturn, Protocol, TypeVar
 
+from holdfast.kernel.clock import now
 from holdfast.kernel.errors import UsageError
 from holdfast.kernel.show import show
 from holdfast.runtime.cli import environment
@@ -89,12 +92,34 @@ def seconds(text: str) -> float:
 
 
 def job_id(text: str) -> str:
+    return _id(text, "a job's id: those have 36 characters, as `holdfast jobs list` shows them")
+
+
+def event_id(text: str) -> str:
+    return _id(text, "an event's id: those have 36 characters, as `holdfast outbox list` shows them")
+
+
+def _id(text: str, what: str) -> str:
     """As it was printed; capital letters and spaces around it come from elsewhere."""
     wanted = text.strip().lower()
     try:
         check_id(wanted)
     except UsageError:
-        raise argparse.ArgumentTypeError(
-            f"{show(text)} is not a job's id: those have 36 characters, as `holdfast jobs list` shows them"
-        ) from None
+        raise argparse.ArgumentTypeError(f"{show(text)} is not {what}") from None
     return wanted
+
+
+_AGO = re.compile(r"(\d{1,9})(s|min|h|d)")
+_UNITS = {"s": 1.0, "min": 60.0, "h": 3_600.0, "d": 86_400.0}
+
+
+def past(text: str) -> float:
+    """A moment: so long ago, or a date and time, of the local zone unless it names one."""
+    if (found := _AGO.fullmatch(text.strip())) is not None:
+        return max(0.0, now() - int(found[1]) * _UNITS[found[2]])
+    try:
+        return max(0.0, datetime.fromisoformat(text.strip()).astimezone().timestamp())
+    except (ValueError, OverflowError, OSError):
+        raise argparse.ArgumentTypeError(
+            f"{show(text)} is neither so long ago, such as 90s, 30min, 2h or 7d, nor a moment, such as 2026-11-16T10:00"
+        ) from None

@@ -72,7 +72,7 @@ def run(options: argparse.Namespace) -> int:
         max_tasks=options.max_tasks_per_child,
         supervised=supervisor is not None,
     )
-    options.app = _program(options)
+    options.app = named_program(options, "worker", "whose jobs to run")
     hf = load_app(options.app)
     is_child = supervisor is not None  # it inherits the number, and must not start as many again
     alone = is_child or options.processes is None
@@ -82,17 +82,17 @@ def run(options: argparse.Namespace) -> int:
         hear_out()
 
 
-def _program(options: argparse.Namespace) -> str:
+def named_program(options: argparse.Namespace, command: str, what: str) -> str:
     """The command line wins over the environment. A worker runs a program's code, on the database of that program."""
     given = None if isinstance(options.app, Given) else options.app
     if given is not None and options.program not in (None, given):
         raise UsageError(f"Name one program: {options.program}, or --app {given}.")
     if options.url is not None and not isinstance(options.url, Given):
         raise UsageError(
-            "A worker takes no --url: it runs a program's code, on the database that is named there."
+            f"A {command} takes no --url: it runs a program's code, on the database that is named there."
         )
     if (name := options.program or options.app) is None:
-        raise UsageError("Say whose jobs to run: holdfast worker shop.tasks:hf, or --app shop.tasks:hf.")
+        raise UsageError(f"Say {what}: holdfast {command} shop.tasks:hf, or --app shop.tasks:hf.")
     return str(name)
 
 

@@ -167,6 +167,7 @@ def _columns(jobs: Sequence[NewJob]) -> tuple[list[Any], ...]:
         [job.tenant for job in jobs],
         [job.guard for job in jobs],
         [job.max_waiting for job in jobs],
+        [job.within for job in jobs],
     )
 
 
@@ -178,9 +179,10 @@ given AS MATERIALIZED (
         CASE WHEN g.delay > 0 THEN clock.now + make_interval(secs => g.delay) ELSE to_timestamp(g.at) END AS run_at
     FROM (SELECT holdfast.now() AS now) clock, unnest($1::uuid[], $2::text[], $3::text[], $4::text[], $5::smallint[],
         $6::int[], $7::text[], $8::text[], $9::text[], $10::float8[], $11::float8[], $12::float8[], $13::float8[],
-        $14::text[], $15::text[], $16::text[], $17::int[], $18::text[], $19::text[], $20::int[])
+        $14::text[], $15::text[], $16::text[], $17::int[], $18::text[], $19::text[], $20::int[],
+        $21::float8[])
     AS g(id, task, queue, args, priority, generation, correlation_id, causation_id, trace, delay, at, expires, deadline,
-        unique_key, ordering_key, concurrency_key, concurrency_limit, tenant, guard, max_waiting))"""
+        unique_key, ordering_key, concurrency_key, concurrency_limit, tenant, guard, max_waiting, within))"""
 _HELD_BY_OTHER = """
     SELECT FROM holdfast.job j WHERE j.unique_key = g.unique_key AND j.unique_key IS NOT NULL AND j.state <> 'dead'"""
 _OVER = "EXISTS (SELECT FROM holdfast.history h WHERE h.id = g.id)"
@@ -221,7 +223,8 @@ stored AS (
         enqueued_at, run_at, expires_at, deadline, unique_key, ordering_key, concurrency_key, concurrency_limit,
         tenant, guard, bounded, held)
     SELECT g.id, g.task, g.queue, g.args, g.priority, g.generation, g.correlation_id, g.causation_id, g.trace, g.rank,
-        g.now, g.run_at, g.now + make_interval(secs => g.expires), to_timestamp(g.deadline), g.unique_key,
+        g.now, g.run_at, g.now + make_interval(secs => g.expires),
+        least(to_timestamp(g.deadline), g.now + make_interval(secs => g.within)), g.unique_key,
         g.ordering_key, g.concurrency_key, g.concurrency_limit, g.tenant, g.guard, g.max_waiting IS NOT NULL,
         CASE WHEN coalesce(g.ordering_key, g.concurrency_key, g.tenant) IS NOT NULL THEN 'arrived'
             WHEN g.run_at > g.now THEN 'time' END

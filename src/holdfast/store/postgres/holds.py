@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import partial
 
 import msgspec
@@ -12,6 +12,7 @@ from holdfast.kernel.telemetry import note
 from holdfast.store.batching import is_one_items_fault
 from holdfast.store.edge import checked
 from holdfast.store.fairness import Tour, choose, is_crowd, room_for
+from holdfast.store.postgres import gates
 from holdfast.store.postgres.candidates import (
     IN_ORDER,
     Candidate,
@@ -24,9 +25,8 @@ from holdfast.store.postgres.finishes import putting_back
 from holdfast.store.postgres.locks import Keys, take_chain
 from holdfast.store.postgres.moves import expire, find_expired
 from holdfast.store.postgres.promotion import CHUNK, WINDOW, fill_windows, pass_on
-from holdfast.store.postgres.rows import same_id
 from holdfast.store.postgres.subject import Home, Subject
-from holdfast.store.records import GATED_COUNTED, Claim, Gated
+from holdfast.store.records import Claim, Gated
 from holdfast.store.statements import Procedure, Statement
 from holdfast.store.states import Held
 
@@ -43,49 +43,17 @@ def unhold(
     return len(rows)
 
 
-def _unhold(which: str, limit: str) -> str:
-    return f"""
-WITH freed AS MATERIALIZED (
-    SELECT j.id FROM holdfast.job j WHERE {which}
-    ORDER BY j.rank LIMIT {limit} FOR UPDATE SKIP LOCKED),
-ranked AS MATERIALIZED (SELECT freed.id, nextval('holdfast.rank') AS rank FROM freed)
-UPDATE holdfast.job j SET rank = ranked.rank,
-    held = CASE WHEN j.concurrency_key IS NULL AND j.tenant IS NULL THEN NULL ELSE 'arrived' END
-FROM ranked WHERE {same_id("ranked")} RETURNING j.id::text"""
-
-
-_UNHOLD = _unhold(
+_UNHOLD = gates.let_go(
     """j.held = $1::text AND j.state = 'queued' AND ($2::text IS NULL OR j.queue = $2::text)
         AND ($3::text[] IS NULL OR j.task = ANY($3::text[])) AND ($4::text IS NULL OR j.guard = $4::text)""",
     "$5",
 )
 # By the index of gated jobs, which a guard that may be NULL would not let the planner use.
-_OPEN_GATE = _unhold(
+_OPEN_GATE = gates.let_go(
     """j.held = 'guard' AND j.guard = $3::text AND j.state = 'queued'
         AND ($1::text IS NULL OR j.queue = $1::text) AND ($2::text[] IS NULL OR j.task = ANY($2::text[]))""",
     "$4",
 )
-
-
-def gated(after: str | None, limit: int) -> Procedure[list[Gated]]:
-    rows = yield Statement(_GATED, (after, limit, GATED_COUNTED))
-    return [Gated(row[0], row[1]) for row in rows]
-
-
-# By jumping from one guard to the next: one of them may hold a million jobs.
-_GATED = """
-WITH RECURSIVE found AS (
-    (SELECT j.guard, 1 AS number FROM holdfast.job j WHERE j.held = 'guard' AND j.guard > coalesce($1::text, '')
-        ORDER BY j.guard LIMIT 1)
-    UNION ALL SELECT (SELECT j.guard FROM holdfast.job j WHERE j.held = 'guard' AND j.guard > found.guard
-        ORDER BY j.guard LIMIT 1), found.number + 1 FROM found WHERE found.guard IS NOT NULL AND found.number < $2),
-listed AS (SELECT guard FROM found WHERE guard IS NOT NULL)
-(SELECT NULL AS guard, count(*) FROM (SELECT FROM holdfast.job j WHERE j.held = 'guard' AND j.guard IS NULL
-    AND $1::text IS NULL LIMIT $3) AS lone HAVING count(*) > 0)
-UNION ALL (SELECT listed.guard, (SELECT count(*) FROM (
-        SELECT FROM holdfast.job j WHERE j.held = 'guard' AND j.guard = listed.guard LIMIT $3) AS counted)
-    FROM listed)
-ORDER BY 1 NULLS FIRST LIMIT $2"""
 
 
 _ROUNDS = 10  # looks of one promote, when some of what it found is passed over
@@ -189,7 +157,28 @@ class Holds(Subject):
         return await self._database.write(make, repeatable=True)
 
     async def gated(self, *, after: str | None = None, limit: int = 100) -> list[Gated]:
-        return await self._database.read(partial(gated, after, limit))
+        return await self._database.read(partial(gates.gated, after, limit))
+
+    async def gates(self, *, after: str | None = None, limit: int = 1000) -> list[str]:
+        return await self._database.read(partial(gates.gates, after, limit))
+
+    async def open_gates(self, numbers: Mapping[str, int]) -> dict[str, int]:
+        if not numbers:
+            return {}
+        return await self._database.write(partial(gates.open_gates, numbers), repeatable=True)
+
+    async def shut_gates(
+        self,
+        queues: Sequence[str],
+        *,
+        keys: Sequence[str] = (),
+        guards: Sequence[str] = (),
+        tasks: Sequence[str] = (),
+        window: int = WINDOW,
+        limit: int = 1000,
+    ) -> int:
+        refused = gates.Refused(list(queues), list(keys), list(guards), list(tasks), limit)
+        return await self._database.atomic(partial(gates.shut_gates, refused, window), repeatable=True)
 
     async def expire(self, *, limit: int = 500) -> int:
         gone = passed_over = 0  # passed over: locked, or with a key that another has just now

@@ -22,7 +22,7 @@ from holdfast.store.postgres.enqueue import (
 from holdfast.store.postgres.failures import Blocked
 from holdfast.store.postgres.listener import CHANNEL
 from holdfast.store.postgres.moves import cancel
-from holdfast.store.postgres.rows import LIVE, OVER, to_record
+from holdfast.store.postgres.rows import LIVE, OVER, one_story, to_record
 from holdfast.store.postgres.subject import Home, Subject
 from holdfast.store.postgres.wakeups import TELLING, payload_of
 from holdfast.store.records import Count, Enqueued, JobRecord, NewJob
@@ -67,12 +67,16 @@ def _find(
 ) -> Statement:
     given = {column: str(value) for column, value in wanted.items() if value is not None}
     tests = [f"{table}.{column} = ${place}::text" for place, column in enumerate(given, 2)]
+    order = f"{table}.id DESC"
+    if "correlation_id" in given:
+        place = 2 + list(given).index("correlation_id")
+        tests[place - 2], order = one_story(table, "id", place)
     params = (limit, *given.values())
     if before is not None:
         params = (*params, before)
         tests.append(f"{table}.id < ${len(params)}::uuid")
     where = f"WHERE {' AND '.join(tests)}" if tests else ""
-    return Statement(f"{select} {where} ORDER BY {table}.id DESC LIMIT $1", params)
+    return Statement(f"{select} {where} ORDER BY {order} LIMIT $1", params)
 
 
 def count() -> Procedure[list[Count]]:
@@ -189,6 +193,7 @@ class Jobs(Subject):
         task: str | None = None,
         held: Held | None = None,
         tenant: str | None = None,
+        correlation_id: str | None = None,
         before: str | None = None,
         limit: int = 100,
     ) -> list[JobRecord]:
@@ -202,6 +207,7 @@ class Jobs(Subject):
                 queue=queue,
                 task=task,
                 tenant=tenant,
+                correlation_id=correlation_id,
             )
         )
 

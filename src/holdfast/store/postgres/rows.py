@@ -53,6 +53,16 @@ def held_by(given: str) -> str:
     return f"{same_id(given)} AND CASE WHEN j.lease_until IS NOT NULL THEN j.token = {given}.token END"
 
 
+def one_story(table: str, order: str, place: int) -> tuple[str, str]:
+    """What has this correlation id, and the order, newest first, that only the index of these ids has.
+
+    With `=`, any index with the order of the rest would do, and the planner would walk through all of it.
+    """
+    column = f"{table}.correlation_id"
+    given = f"${place}::text"
+    return f"{column} >= {given} AND {column} <= {given}", f"{column} DESC, {table}.{order} DESC"
+
+
 # A condition that is true, and makes a statement of its own wait no longer than a moment for a lock: it is evaluated
 # before anything is locked, and the setting ends with the statement's transaction.
 SOON = "(SELECT set_config('lock_timeout', '200ms', true)) IS NOT NULL"

@@ -14,24 +14,31 @@ from holdfast.kernel.spawn import over, spawn
 from holdfast.kernel.telemetry import note
 from holdfast.store.postgres import schema
 from holdfast.store.postgres.audit import Audit
+from holdfast.store.postgres.cache import Cache
 from holdfast.store.postgres.claims import Claims
 from holdfast.store.postgres.connection import Database, connect
 from holdfast.store.postgres.dead import Dead
 from holdfast.store.postgres.diagnosis import OLDEST_SERVER, Diagnosis
 from holdfast.store.postgres.endings import Endings
 from holdfast.store.postgres.failures import FAILURES, translate
+from holdfast.store.postgres.groups import Groups
 from holdfast.store.postgres.guards import Guards
 from holdfast.store.postgres.history import History
 from holdfast.store.postgres.holds import Holds
+from holdfast.store.postgres.inbox import Inbox
 from holdfast.store.postgres.jobs import Jobs
 from holdfast.store.postgres.keys import Keys
 from holdfast.store.postgres.leases import Leases
+from holdfast.store.postgres.outbox import Outbox
 from holdfast.store.postgres.queues import Queues
 from holdfast.store.postgres.sagas import Sagas
 from holdfast.store.postgres.schedules import Schedules
 from holdfast.store.postgres.steps import Steps
+from holdfast.store.postgres.strays import Strays
 from holdfast.store.postgres.transaction import Executor, PostgresTx
 from holdfast.store.postgres.url import Target, parse
+from holdfast.store.postgres.versions import Versions
+from holdfast.store.postgres.views import Views
 from holdfast.store.postgres.wakeups import Wakeups
 from holdfast.store.statements import Procedure, Statement
 
@@ -57,8 +64,15 @@ class PostgresStore:
         self.history = History(self)
         self.leases = Leases(self)
         self.schedules = Schedules(self)
+        self.views = Views(self)
+        self.versions = Versions(self)
         self.keys = Keys(self)
         self.guards = Guards(self)
+        self.outbox = Outbox(self)
+        self.inbox = Inbox(self)
+        self.groups = Groups(self)
+        self.strays = Strays(self)
+        self.cache = Cache(self)
         self.sagas = Sagas(self)
         self.audit = Audit(self)
         self.diagnosis = Diagnosis(self.database.target)

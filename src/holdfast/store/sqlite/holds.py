@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import partial
 
 import msgspec
@@ -11,8 +11,8 @@ from holdfast.kernel.errors import CommitUnknown
 from holdfast.store.edge import checked
 from holdfast.store.fairness import Place, Tour, choose, is_crowd, of_each, places_for, room_for
 from holdfast.store.ladder import Waiting
-from holdfast.store.records import GATED_COUNTED, Claim, Gated
-from holdfast.store.sqlite import finishes, moves, settling
+from holdfast.store.records import Claim, Gated
+from holdfast.store.sqlite import finishes, gates, moves, settling
 from holdfast.store.sqlite.connection import Db
 from holdfast.store.sqlite.moves import WINDOW, Freed, expire_queued, fill_window, look, pass_on
 from holdfast.store.sqlite.rows import WAITING
@@ -83,26 +83,8 @@ def unhold(
     rows = db.rows(sql, *params, limit)
     if rows:
         rank = db.draw("rank", len(rows))
-        sql = """UPDATE holdfast_queued SET rank = ?,
-            held = CASE WHEN concurrency_key IS NULL AND tenant IS NULL THEN NULL ELSE 'arrived' END WHERE seq = ?"""
-        db.run_many(sql, [(rank + place, seq) for place, (seq,) in enumerate(rows)])
+        db.run_many(gates.LET_GO, [(rank + place, seq) for place, (seq,) in enumerate(rows)])
     return len(rows)
-
-
-def gated(db: Db, *, after: str | None, limit: int) -> list[Gated]:
-    found: list[Gated] = []
-    if after is None and (number := db.value(_GATED, None, GATED_COUNTED)):
-        found.append(Gated(None, number))
-    guard = after or ""
-    while len(found) < limit and (row := db.row(_NEXT_GATE, guard)) is not None:
-        guard = row[0]
-        found.append(Gated(guard, db.value(_GATED, guard, GATED_COUNTED)))
-    return found
-
-
-_NEXT_GATE = "SELECT gate FROM holdfast_queued WHERE held = 'guard' AND gate > ? ORDER BY gate LIMIT 1"
-_GATED = """SELECT count(*) FROM (
-    SELECT 1 FROM holdfast_queued WHERE held = 'guard' AND gate IS ? LIMIT ?)"""
 
 
 def expire(db: Db, *, limit: int) -> int:
@@ -169,7 +151,36 @@ class Holds(Subject):
         )
 
     async def gated(self, *, after: str | None = None, limit: int = 100) -> list[Gated]:
-        return await self._file.read(partial(gated, after=after, limit=limit))
+        return await self._file.read(partial(gates.gated, after=after, limit=limit))
+
+    async def gates(self, *, after: str | None = None, limit: int = 1000) -> list[str]:
+        return await self._file.read(partial(gates.gates, after=after, limit=limit))
+
+    async def open_gates(self, numbers: Mapping[str, int]) -> dict[str, int]:
+        if not numbers:
+            return {}
+        return await self._file.write(partial(gates.open_gates, numbers=numbers), repeatable=True)
+
+    async def shut_gates(
+        self,
+        queues: Sequence[str],
+        *,
+        keys: Sequence[str] = (),
+        guards: Sequence[str] = (),
+        tasks: Sequence[str] = (),
+        window: int = 100,
+        limit: int = 1000,
+    ) -> int:
+        call = partial(
+            gates.shut_gates,
+            queues=queues,
+            keys=keys,
+            guards=guards,
+            tasks=tasks,
+            window=window,
+            limit=limit,
+        )
+        return await self._file.write(call, repeatable=True)
 
     async def expire(self, *, limit: int = 500) -> int:
         return await self._file.write(partial(expire, limit=limit), repeatable=True)

@@ -136,7 +136,7 @@ def _job_row(job: NewJob, now: float) -> Row:
         job.max_waiting is not None,
         now,
         None if job.expires is None else now + job.expires,
-        job.deadline,
+        _deadline(job, now),
         job.unique,
         job.ordered,
         job.concurrency,
@@ -147,6 +147,12 @@ def _job_row(job: NewJob, now: float) -> Row:
         job.causation_id,
         job.trace,
     )
+
+
+def _deadline(job: NewJob, now: float) -> float | None:
+    if job.within is None:
+        return job.deadline
+    return now + job.within if job.deadline is None else min(job.deadline, now + job.within)
 
 
 def _queued_row(job: NewJob, seq: int, rank: int, now: float) -> Row:
@@ -172,12 +178,16 @@ def get(db: Db, job_id: str) -> JobRecord | None:
     return None if row is None else to_record(row)
 
 
-def find(db: Db, *, before: str | None, limit: int, **wanted: str | None) -> list[JobRecord]:
+def find(
+    db: Db, *, correlation_id: str | None, before: str | None, limit: int, **wanted: str | None
+) -> list[JobRecord]:
     given = {column: str(value) for column, value in wanted.items() if value is not None}
     where = " AND ".join(f"{column} = :{column}" for column in given) or "true"
-    older = "" if before is None else f"WHERE j.seq < {_PLACE}"
-    sql = f"SELECT * FROM ({RECORD} {older} ORDER BY j.seq DESC) WHERE {where} LIMIT :limit"
-    rows = db.connection.execute(sql, {**given, "before": before, "limit": limit}).fetchall()
+    of_story = "true" if correlation_id is None else "j.correlation_id = :correlation_id"
+    older = "true" if before is None else f"j.seq < {_PLACE}"
+    sql = f"SELECT * FROM ({RECORD} WHERE {of_story} AND {older} ORDER BY j.seq DESC) WHERE {where} LIMIT :limit"
+    named = {"correlation_id": correlation_id, "before": before, "limit": limit}
+    rows = db.connection.execute(sql, {**given, **named}).fetchall()
     return [to_record(row) for row in rows]
 
 
@@ -280,6 +290,7 @@ class Jobs(Subject):
         task: str | None = None,
         held: Held | None = None,
         tenant: str | None = None,
+        correlation_id: str | None = None,
         before: str | None = None,
         limit: int = 100,
     ) -> list[JobRecord]:
@@ -291,6 +302,7 @@ class Jobs(Subject):
                 task=task,
                 held=held,
                 tenant=tenant,
+                correlation_id=correlation_id,
                 before=before,
                 limit=limit,
             )

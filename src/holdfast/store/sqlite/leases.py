@@ -12,6 +12,12 @@ from holdfast.store.sqlite.connection import Db
 from holdfast.store.sqlite.subject import Subject
 
 
+def is_held(db: Db, lease: Lease) -> bool:
+    """Whether nobody else can have it now: the fence of what its holder writes elsewhere."""
+    sql = "SELECT 1 FROM holdfast_lease WHERE name = ? AND token = ? AND until > ?"
+    return bool(db.value(sql, lease.name, lease.token, db.now))
+
+
 def acquire(db: Db, name: str, *, owner: str, ttl: float) -> Lease | None:
     row = db.row("SELECT owner, until FROM holdfast_lease WHERE name = ?", name)
     if row is not None and row[0] != owner and row[1] > db.now:

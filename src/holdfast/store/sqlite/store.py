@@ -13,22 +13,29 @@ from holdfast.kernel.errors import CommitUnknown, UnsupportedStore, UsageError, 
 from holdfast.kernel.loops import new_lock
 from holdfast.store.sqlite import refusals, schema
 from holdfast.store.sqlite.audit import Audit
+from holdfast.store.sqlite.cache import Cache
 from holdfast.store.sqlite.claims import Claims
 from holdfast.store.sqlite.connection import Db
 from holdfast.store.sqlite.dead import Dead
 from holdfast.store.sqlite.diagnosis import Diagnosis
+from holdfast.store.sqlite.groups import Groups
 from holdfast.store.sqlite.guards import Guards
 from holdfast.store.sqlite.history import History
 from holdfast.store.sqlite.holds import Holds
+from holdfast.store.sqlite.inbox import Inbox
 from holdfast.store.sqlite.jobs import Jobs
 from holdfast.store.sqlite.keys import Keys
 from holdfast.store.sqlite.leases import Leases
+from holdfast.store.sqlite.outbox import Outbox
 from holdfast.store.sqlite.queues import Queues
 from holdfast.store.sqlite.reader import Reader
 from holdfast.store.sqlite.sagas import Sagas
 from holdfast.store.sqlite.schedules import Schedules
 from holdfast.store.sqlite.steps import Steps
+from holdfast.store.sqlite.strays import Strays
 from holdfast.store.sqlite.transaction import SqliteTx
+from holdfast.store.sqlite.versions import Versions
+from holdfast.store.sqlite.views import Views
 from holdfast.store.sqlite.wakeups import Wakeups
 from holdfast.store.sqlite.writer import Session, Writer
 from holdfast.store.unknown import still_unknown
@@ -56,8 +63,15 @@ class SqliteStore:
         self.history = History(self)
         self.leases = Leases(self)
         self.schedules = Schedules(self)
+        self.views = Views(self)
+        self.versions = Versions(self)
         self.keys = Keys(self)
         self.guards = Guards(self)
+        self.outbox = Outbox(self)
+        self.inbox = Inbox(self)
+        self.groups = Groups(self)
+        self.strays = Strays(self)
+        self.cache = Cache(self)
         self.sagas = Sagas(self)
         self.audit = Audit(self)
         self.diagnosis = Diagnosis(self.path)
@@ -105,6 +119,7 @@ class SqliteStore:
         writer.leaving = True
         try:
             await self.jobs.rest()
+            await self.outbox.rest()
         except BaseException:
             self._dismiss(writer, reader)
             raise

@@ -14,12 +14,17 @@ from holdfast.kernel.errors import NotOpen, StoreError
 from holdfast.kernel.loops import new_lock
 from holdfast.kernel.spawn import cancel, spawn
 from holdfast.kernel.touches import touch, watch
-from holdfast.store.bell import EVERYONE, Bell, names_of
+from holdfast.store.bell import EVERYONE, LOG, OUTBOX, Bell, names_of
 from holdfast.store.edge import checked
 from holdfast.store.sqlite.connection import Db
 
 EVERY = 0.005  # seconds between two looks at the file
 _LINGER = 20  # looks after the last who waited: most will wait again
+_NAMES = (EVERYONE, OUTBOX, LOG)  # who is told when these numbers have changed
+_LOOK = """
+    SELECT (SELECT value FROM holdfast_counter WHERE name = 'rank'), (SELECT max(seq) FROM holdfast_outbox),
+        (SELECT value FROM holdfast_counter WHERE name = 'position')"""
+_NOTHING = (-1, -1, -1)
 
 
 @checked
@@ -78,8 +83,8 @@ class Wakeups:
                 unwatch()
 
     def _look(self) -> None:
-        if self._watch.has_news():
-            self._bell.ring((EVERYONE,))
+        if news := self._watch.news():
+            self._bell.ring(news)
 
     def stop(self) -> None:
         watching, self._watching = self._watching, {}
@@ -90,36 +95,37 @@ class Wakeups:
 
 
 class Watch:
-    """A connection that sees whether jobs were queued. Looking is so cheap that it is done on the event loop."""
+    """A connection that sees what others have stored. Looking is so cheap that it is done on the event loop."""
 
     def __init__(self, opened: Callable[[], Db], check: Callable[[], None]) -> None:
         self._opened, self._check = opened, check
         self._lock = new_lock()  # several loops may look at once, and one of them may close
         self._db: Db | None = None
-        self._version = self._rank = -1
+        self._version = -1
+        self._seen = _NOTHING
 
-    def has_news(self) -> bool:
-        """Whether a rank was drawn since the last look, as each job does that is queued. The first look says yes."""
+    def news(self) -> set[str]:
+        """A rank drawn since the last look, as each job does that is queued; events stored or published. At first all."""
         with self._lock:
             try:
                 return self._look()
             except (apsw.Error, StoreError, NotOpen):  # busy, or worse: whoever polls is told
-                return False
+                return set()
 
-    def _look(self) -> bool:
+    def _look(self) -> set[str]:
         if self._db is None:
             self._check()  # or it would be opened after the close, and stay
             self._db = self._opened()
         [[version]] = self._db.rows("PRAGMA data_version")  # no page is read for this
         if version == self._version:
-            return False
-        [[rank]] = self._db.rows("SELECT value FROM holdfast_counter WHERE name = 'rank'")
-        is_new: bool = rank != self._rank
-        self._version, self._rank = version, rank
-        return is_new
+            return set()
+        [found] = self._db.rows(_LOOK)
+        news = {name for name, now, before in zip(_NAMES, found, self._seen, strict=True) if now != before}
+        self._version, self._seen = version, found
+        return news
 
     def close(self) -> None:
         with self._lock:
             if self._db is not None:
                 self._db.close()
-                self._db, self._version, self._rank = None, -1, -1
+                self._db, self._version, self._seen = None, -1, _NOTHING

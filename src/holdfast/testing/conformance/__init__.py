@@ -12,64 +12,85 @@ compared with `model.Model`, and needs Hypothesis.
 from __future__ import annotations
 
 import sys
+from pathlib import Path
 
 # pytest shows the values in a failed `assert` only of modules that it knew of before they were imported.
 if (_pytest := sys.modules.get("pytest")) is not None:
-    _subjects = "jobs enqueue cancels claims finishes fencing reports rescues suspects races holds ordering concurrency tenants"
-    _others = "dead steps doubts diagnosis queues history leases schedules keys quota breakers guards audit transactions wakeups names sagas lost_answers schema kit jobs_machine coordination_machine guards_model guards_machine"
-    _pytest.register_assert_rewrite(*(f"{__name__}.{name}" for name in f"{_subjects} {_others}".split()))
+    _parts = sorted(path.stem for path in Path(__file__).parent.glob("*.py"))
+    _pytest.register_assert_rewrite(*(f"{__name__}.{name}" for name in _parts if name != "__init__"))
 
 from holdfast.testing.conformance.audit import AuditConformance
 from holdfast.testing.conformance.breakers import SharedGuardsConformance
+from holdfast.testing.conformance.cache import CacheConformance, SharedCacheConformance
 from holdfast.testing.conformance.claims import ClaimsConformance
 from holdfast.testing.conformance.dead import DeadConformance
 from holdfast.testing.conformance.diagnosis import DiagnosisConformance
 from holdfast.testing.conformance.doubts import DoubtsConformance
+from holdfast.testing.conformance.groups import GroupsConformance
 from holdfast.testing.conformance.guards import GuardsConformance
 from holdfast.testing.conformance.harness import Conformance, SharesGuards, SqliteHarness, StoreHarness
 from holdfast.testing.conformance.history import HistoryConformance
 from holdfast.testing.conformance.holds import HoldsConformance
+from holdfast.testing.conformance.inbox import InboxConformance
 from holdfast.testing.conformance.jobs import JobsConformance
 from holdfast.testing.conformance.keys import KeysConformance
 from holdfast.testing.conformance.leases import LeasesConformance
 from holdfast.testing.conformance.lost_answers import LostAnswersConformance, OneCommitConformance
 from holdfast.testing.conformance.names import NamesConformance
+from holdfast.testing.conformance.outbox import OutboxConformance
 from holdfast.testing.conformance.queues import QueuesConformance
+from holdfast.testing.conformance.relaying import RelayingConformance
 from holdfast.testing.conformance.sagas import SagasConformance
 from holdfast.testing.conformance.schedules import SchedulesConformance
 from holdfast.testing.conformance.schema import SchemaConformance
 from holdfast.testing.conformance.steps import StepsConformance, UnknownConformance
+from holdfast.testing.conformance.strays import StraysConformance
 from holdfast.testing.conformance.transactions import TransactionsConformance
+from holdfast.testing.conformance.transport import TransportConformance
+from holdfast.testing.conformance.transport_faults import TransportFaultsConformance
+from holdfast.testing.conformance.versions import VersionsConformance
+from holdfast.testing.conformance.views import ViewsConformance
 from holdfast.testing.conformance.wakeups import WakeupsConformance
 
 __all__ = [
     "AuditConformance",
+    "CacheConformance",
     "ClaimsConformance",
     "Conformance",
     "DeadConformance",
     "DiagnosisConformance",
     "DoubtsConformance",
+    "GroupsConformance",
     "GuardsConformance",
     "HistoryConformance",
     "HoldsConformance",
+    "InboxConformance",
     "JobsConformance",
     "KeysConformance",
     "LeasesConformance",
     "LostAnswersConformance",
     "NamesConformance",
     "OneCommitConformance",
+    "OutboxConformance",
     "QueuesConformance",
+    "RelayingConformance",
     "SagasConformance",
     "SchedulesConformance",
     "SchemaConformance",
+    "SharedCacheConformance",
     "SharedGuardsConformance",
     "SharesGuards",
     "SqliteHarness",
     "StepsConformance",
     "StoreConformance",
     "StoreHarness",
+    "StraysConformance",
     "TransactionsConformance",
+    "TransportConformance",
+    "TransportFaultsConformance",
     "UnknownConformance",
+    "VersionsConformance",
+    "ViewsConformance",
     "WakeupsConformance",
 ]
 
@@ -89,6 +110,14 @@ class StoreConformance(
     SchedulesConformance,
     KeysConformance,
     GuardsConformance,
+    OutboxConformance,
+    RelayingConformance,
+    InboxConformance,
+    GroupsConformance,
+    StraysConformance,
+    ViewsConformance,
+    VersionsConformance,
+    CacheConformance,
     SagasConformance,
     AuditConformance,
     DiagnosisConformance,

@@ -121,6 +121,18 @@ class EnqueueConformance(Conformance):
         assert (record.lease_until, record.worker, record.started_at, record.finished_at) == (None,) * 4
         assert (record.reason, record.result, record.errors) == (None, None, ())
 
+    async def test_a_deadline_in_seconds_is_counted_by_the_databases_clock(self, store: Store) -> None:
+        now = await store.now()
+        for given, expected in (
+            ({"within": 30.0}, now + 30),
+            ({"within": 30.0, "deadline": now + 20}, now + 20),
+            ({"within": 10, "deadline": now + 20}, now + 10),
+            ({"within": 0.0}, now),
+        ):
+            record = await the(store, await put(store, **given))
+            assert record.deadline == expected, given
+        assert [claim.deadline for claim in await take(store, 10)] == [now + 30, now + 20, now + 10, now]
+
     async def test_every_character_comes_back(self, store: Store) -> None:
         """Beyond 16 bits, composed and decomposed, right to left, a line separator, and what SQL may stumble over."""
         odd = "\U0001f98a \u00e9 e\u0301 \u202e ' % $1 ? {}"

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any, ClassVar, Protocol, TypeVar
 
 from holdfast.kernel.world import World, inhabit
+from holdfast.store.cache_ports import SharedCache
 from holdfast.store.ports import SharedGuards, Store
 from holdfast.testing.clock import ManualClock
 
@@ -44,6 +45,20 @@ class SharesGuards(Protocol):
 
     @property
     def guards(self) -> SharedGuards: ...
+    async def now(self) -> float: ...
+
+
+class KeepsValues(Protocol):
+    """The same for the tests of `SharedCache`."""
+
+    @property
+    def cache(self) -> SharedCache: ...
+    async def now(self) -> float: ...
+
+
+class Timed(Protocol):
+    """Whatever has a clock that a harness can move."""
+
     async def now(self) -> float: ...
 
 
@@ -109,7 +124,7 @@ class Conformance:
             if name.startswith("test_") and inspect.iscoroutinefunction(test):
                 setattr(cls, name, _plain(test))
 
-    async def advance(self, store: SharesGuards, seconds: float) -> None:
+    async def advance(self, store: Timed, seconds: float) -> None:
         await self.bench.advance(store, seconds)
 
     async def second(self, store: S) -> S:

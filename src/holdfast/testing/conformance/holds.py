@@ -6,6 +6,7 @@ from holdfast.store.ports import Store
 from holdfast.store.records import Gated
 from holdfast.store.states import Held, State
 from holdfast.testing.conformance.concurrency import ConcurrencyConformance
+from holdfast.testing.conformance.gates import GatesConformance
 from holdfast.testing.conformance.harness import Conformance
 from holdfast.testing.conformance.kit import (
     LEASE,
@@ -225,6 +226,7 @@ class HoldsConformance(
     ConcurrencyConformance,
     TenantsConformance,
     ByHandConformance,
+    GatesConformance,
     ExpireConformance,
     RepairConformance,
 ):

@@ -263,6 +263,15 @@ class JobsMachine(StoreMachine):
         found = self.do(self.store.holds.unhold(reason, queue=queue, guard=guard, limit=limit))
         same(found, self.model.unhold(reason, queue=queue, guard=guard, limit=limit))
 
+    @rule(numbers=st.sampled_from([{"g1": 1}, {"g2": 3, "g1": 2}, {"g1": 0, "g3": 1}]))
+    def open_gates(self, numbers: dict[str, int]) -> None:
+        same(self.do(self.store.holds.open_gates(numbers)), self.model.open_gates(numbers))
+
+    @rule(queues=st.sampled_from([["a"], ["b", "a"]]), limit=st.sampled_from([1, 3, 1000]))
+    def shut_gates(self, queues: list[str], limit: int) -> None:
+        found = self.do(self.store.holds.shut_gates(queues, keys=["g1"], window=2, limit=limit))
+        same(found, self.model.shut_gates(queues, keys=["g1"], window=2, limit=limit))
+
     @rule(seconds=st.sampled_from([0.0, 4.0]))
     def expire(self, seconds: float) -> None:
         self._pass(seconds)
@@ -314,6 +323,7 @@ class JobsMachine(StoreMachine):
             row.job.guard for row in self.model.rows.values() if row.live and row.held is Held.GUARD
         )
         same({gated.guard: gated.number for gated in self.do(self.store.holds.gated())}, dict(gates))
+        same(self.do(self.store.holds.gates()), sorted(filter(None, gates)))
         same([paused.queue for paused in self.do(self.store.queues.paused())], sorted(self.model.paused))
 
     # Helpers.

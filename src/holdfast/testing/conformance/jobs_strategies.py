@@ -18,6 +18,7 @@ RARE: dict[str, list[Any]] = {
     "priority": [-1, 1],
     "delay": [0.0, 5.0, 40.0],
     "expires": [4.0, 35.0],
+    "within": [0.0, 60.0],
     "unique": ["u1", "u2"],
     "ordered": ["o1", "o2"],
     "concurrency": sorted(LIMITS),

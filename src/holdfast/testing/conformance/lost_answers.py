@@ -8,6 +8,7 @@ from contextlib import contextmanager
 from holdfast.kernel.crashpoints import armed
 from holdfast.kernel.errors import CommitUnknown, StoreError, StoreUnavailable
 from holdfast.kernel.outcomes import Cancel, Dead, Done, Outcome, Retry, Snooze, Unknown
+from holdfast.store.event_records import Delivery
 from holdfast.store.ports import Store
 from holdfast.store.records import Enqueued, Finish
 from holdfast.store.states import Held, State
@@ -26,6 +27,7 @@ from holdfast.testing.conformance.kit import (
     the,
     total,
 )
+from holdfast.testing.conformance.outbox import emit, event, relay, the_event
 
 OUTCOMES: list[Outcome] = [Done("1"), Retry(), Retry(after=5), Snooze(), Cancel("c"), Dead("d"), Unknown("u")]
 
@@ -125,6 +127,49 @@ class LostAnswersConformance(Conformance):
         with once("store.after_commit", lost()):
             assert await store.schedules.tick("nightly", 5.0, new) == Enqueued(new.id, created=True)
         assert await total(store) == 1
+
+    async def test_events_that_were_emitted_are_stored_once(self, store: Store) -> None:
+        for number in (1, 3, 700):
+            new = [event("a") for _ in range(number)]
+            before = await store.outbox.version("a")
+            with once("store.after_commit", lost()):
+                answers = await store.outbox.emit([*new, event(None)])
+            assert [answer.version for answer in answers] == [
+                *range(before + 1, before + number + 1),
+                None,
+            ]
+            assert await store.outbox.version("a") == before + number
+
+    async def test_positions_that_were_given_are_kept(self, store: Store) -> None:
+        ids, lease = await emit(store, "a", "b"), await relay(store)
+        with once("store.after_commit", lost()):
+            positions = await store.outbox.stamp(lease, ids)
+        assert positions is not None
+        assert [each.position for each in await store.outbox.log()] == positions
+        assert await store.outbox.stamp(lease, ids) == positions
+
+    async def test_a_delivery_that_was_stored_is_ours(self, store: Store) -> None:
+        made = [Delivery(name, job(ordered="o")) for name in ("e1", "e2")]
+        with once("store.after_commit", lost()):
+            assert await store.inbox.deliver("billing", made, upto=2) == [True, True]
+        assert await total(store) == 2
+        with once("store.after_commit", lost()):
+            assert (await store.inbox.subscribe("billing")).position == 2
+
+    async def test_a_stray_is_kept_once(self, store: Store) -> None:
+        with once("store.after_commit", lost()):
+            stray_id = await store.strays.keep("redis", "billing", b"raw", "no JSON")
+        assert [stray.id for stray in await store.strays.find()] == [stray_id]
+        for prune in (store.outbox.prune, store.inbox.prune):
+            with once("store.after_commit", lost()):
+                assert await prune(keep=0) == 0
+
+    async def test_what_failed_is_charged_once_or_is_unknown(self, store: Store) -> None:
+        """Whoever asked looks at the event before it says so again."""
+        [event_id], lease = await emit(store, "a"), await relay(store)
+        with once("store.after_commit", lost()), raises(CommitUnknown):
+            await store.outbox.failed(lease, event_id, "busy", rest=5)
+        assert (await the_event(store, event_id)).tries == 1
 
     async def test_jobs_that_were_rescued_are_unknown(self, store: Store) -> None:
         """Whoever asked would not be told which they were."""

@@ -13,6 +13,7 @@ from holdfast.testing.conformance.guards_machine import GuardsMachine, SharedGua
 from holdfast.testing.conformance.harness import StoreHarness
 from holdfast.testing.conformance.jobs_machine import JobsMachine
 from holdfast.testing.conformance.store_machine import StoreMachine
+from holdfast.testing.conformance.views_machine import ViewsMachine
 
 
 class Compares:
@@ -54,6 +55,9 @@ class MachineConformance(Compares):
 
     def test_random_quota_and_breakers_are_answered_as_the_model_answers(self, harness: StoreHarness) -> None:
         self.compare(GuardsMachine, harness, share=0.5)
+
+    def test_random_batches_of_views_are_answered_as_the_model_answers(self, harness: StoreHarness) -> None:
+        self.compare(ViewsMachine, harness, share=0.25)
 
 
 class SharedGuardsMachineConformance(Compares):

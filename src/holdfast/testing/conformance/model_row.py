@@ -50,6 +50,11 @@ class Row:
     steps: dict[str, Written] = field(default_factory=dict)  # of its generation
 
     @property
+    def deadline(self) -> float | None:
+        within = None if self.job.within is None else self.enqueued_at + self.job.within
+        return min((moment for moment in (self.job.deadline, within) if moment is not None), default=None)
+
+    @property
     def ready(self) -> bool:
         return self.state is State.QUEUED and self.held is None
 
@@ -76,7 +81,7 @@ class Row:
             alone=self.alone,
             enqueued_at=self.enqueued_at,
             generation=job.generation,
-            deadline=job.deadline,
+            deadline=self.deadline,
             ordered=job.ordered,
             concurrency=job.concurrency,
             tenant=job.tenant,
@@ -124,7 +129,7 @@ class Row:
             worker=self.worker,
             run_at=self.run_at,
             expires_at=self.expires_at,
-            deadline=job.deadline,
+            deadline=self.deadline,
             enqueued_at=self.enqueued_at,
             started_at=self.started_at,
             finished_at=self.finished_at,

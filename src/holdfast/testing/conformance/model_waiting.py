@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from itertools import count
+from collections.abc import Callable, Mapping, Sequence
+from itertools import chain, count
 
 from holdfast.store.records import NewJob
 from holdfast.store.states import Held
@@ -58,6 +58,31 @@ class Waiting:
             if row.held is None:
                 row.rank = next(self._rank)
         return len(freed)
+
+    def open_gates(self, numbers: Mapping[str, int]) -> dict[str, int]:
+        rows = self._where(lambda row: row.held is Held.GUARD)
+        oldest = sorted(rows, key=lambda row: row.rank)
+        freed = {
+            key: [row for row in oldest if row.job.guard == key][:number] for key, number in numbers.items()
+        }
+        for row in sorted(chain(*freed.values()), key=lambda row: row.rank):
+            row.held = self._looked_at_again(row)
+            if row.held is None:
+                row.rank = next(self._rank)
+        return {key: len(rows) for key, rows in freed.items()}
+
+    def shut_gates(self, queues: Sequence[str], *, keys: Sequence[str], window: int, limit: int) -> int:
+        held = 0
+        for queue in queues:
+            ready = self._where(lambda row: row.ready and not row.suspect and row.job.queue == queue)  # noqa: B023
+            head = sorted(ready, key=lambda row: row.by_priority)[:limit]
+            shut = [row for row in head if row.job.guard in keys and row.job.concurrency is None]
+            for row in shut:
+                row.held = Held.GUARD
+            held += len(shut)
+            for tenant in sorted({row.job.tenant for row in shut if row.job.tenant is not None}):
+                self._fill_window(queue, tenant, window)
+        return held
 
     def repair(self) -> int:
         before = len(self._where(lambda row: row.ready))

@@ -9,9 +9,12 @@ from holdfast.kernel.clock import timeout
 from holdfast.kernel.errors import NotOpen
 from holdfast.kernel.outcomes import Dead
 from holdfast.kernel.spawn import spawn
+from holdfast.store.bell import LOG, OUTBOX
+from holdfast.store.event_records import Delivery
 from holdfast.store.ports import Store
 from holdfast.testing.conformance.harness import Conformance
 from holdfast.testing.conformance.kit import Rollback, end, job, put, raises, take_one
+from holdfast.testing.conformance.outbox import emit, event, relay
 
 SOON = 0.03  # seconds of silence that are enough to say that nothing was heard
 LONG = 20.0  # seconds that nobody waits unless a test fails
@@ -143,6 +146,51 @@ class WakeupsConformance(Conformance):
         await store.claims.renew([claim], lease=30)
         await end(store, claim)
         assert await store.wakeups.wait(["default"], SOON) is False
+
+    async def test_events_wake_who_relays_and_who_reads_the_log(self, store: Store) -> None:
+        other = await self.second(store)
+        for each in (store, other):
+            await listen(each, OUTBOX, LOG, "default")
+        tasks = [await waiting(each, [OUTBOX]) for each in (store, other)]
+        ids = await emit(store, "a", "b")
+        assert await asyncio.gather(*tasks) == [True, True]
+        for each in (store, other):
+            await silence(each, OUTBOX)
+        tasks = [await waiting(each, [OUTBOX]) for each in (store, other)]
+        async with store.transaction() as tx:
+            await store.outbox.emit([event()], tx=tx)
+            assert not any(task.done() for task in tasks)
+        assert await asyncio.gather(*tasks) == [True, True]
+        for each in (store, other):
+            assert await each.wakeups.wait([LOG, "default"], SOON) is False, "nothing was published"
+        tasks = [await waiting(each, [LOG]) for each in (store, other)]
+        await store.outbox.stamp(await relay(store), ids)
+        assert await asyncio.gather(*tasks) == [True, True]
+        for each in (store, other):
+            assert await each.wakeups.wait(["default"], SOON) is False, "nothing is queued"
+
+    async def test_a_delivery_wakes_who_waits_for_its_queue(self, store: Store) -> None:
+        await listen(store, "default")
+        task = await waiting(store)
+        await store.inbox.deliver("billing", [Delivery("e", job())])
+        assert await task is True
+        await silence(store, "default")
+        await store.inbox.deliver("billing", [Delivery("e", job())], upto=5)
+        assert await store.wakeups.wait(["default"], SOON) is False, "it had that event"
+
+    async def test_what_a_person_decides_about_events_wakes_who_relays(self, store: Store) -> None:
+        ids, lease = await emit(store, "a", "b"), await relay(store)
+        for event_id in ids:
+            await store.outbox.failed(lease, event_id, "poison", rest=None)
+        other = await self.second(store)
+        await listen(other, OUTBOX)
+        task = await waiting(other, [OUTBOX])
+        await store.outbox.requeue(ids[:1], actor="ada")
+        assert await task is True
+        await silence(other, OUTBOX)
+        task = await waiting(other, [OUTBOX])
+        await store.outbox.drop(ids[1:], actor="ada", reason="broken")
+        assert await task is True
 
     async def test_a_hint_never_raises(self, store: Store) -> None:
         nonsense: list[object] = [None, 5, "default", [None, 5], b"x", {"a": 1}, ["\ud83e"], [[]], object()]

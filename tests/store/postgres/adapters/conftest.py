@@ -9,6 +9,8 @@ from callers import CALLERS, CREATE_ORDERS
 
 from holdfast.store.postgres.store import PostgresStore
 
+EMPTIED = ("job", "history", "key", "outbox", "event_key", "inbox", "seen")
+
 
 @pytest.fixture(scope="session")
 def url(databases):
@@ -41,7 +43,7 @@ async def store(url):
     """Open, and empty."""
     store = PostgresStore(url)
     await store.open()
-    await execute(url, "TRUNCATE holdfast.job, holdfast.history, holdfast.key")
+    await execute(url, f"TRUNCATE {', '.join(f'holdfast.{table}' for table in EMPTIED)}")
     yield store
     await store.close()
 

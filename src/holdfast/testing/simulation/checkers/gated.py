@@ -47,13 +47,13 @@ def metered(run: Run) -> Iterator[str]:
     traffic = run.plan.traffic
     fastest = {} if traffic is None else {spec.name: spec.ceiling or spec.rate for spec in traffic.guards}
     buckets: dict[tuple[str, str], Bucket] = defaultdict(Bucket)
-    for call in run.history.of("unhold") if fastest else ():
-        guard, rate = call.asked[1], fastest[call.asked[1].split("/")[0]]
-        bucket = buckets[guard, call.process]
-        for _ in range(call.answer if call.kind == "ok" else 0):
-            bucket.add(call.invoked.moment, rate)  # when it was decided: the store may be slow
-        if bucket.level > max(1.0, rate) + 1 + _HAIR:
-            yield f"{call.process} lets go of {call.answer} jobs of {guard!r} at {call.invoked.moment:.3f} s: {bucket.level:.1f} above its rate of {rate:g}"
+    for call in run.history.of("open_gates") if fastest else ():
+        for guard, number in call.answer.items() if call.kind == "ok" else ():
+            rate, bucket = fastest[guard.split("/")[0]], buckets[guard, call.process]
+            for _ in range(number):
+                bucket.add(call.invoked.moment, rate)  # when it was decided: the store may be slow
+            if bucket.level > max(1.0, rate) + 1 + _HAIR:
+                yield f"{call.process} lets go of {number} jobs of {guard!r} at {call.invoked.moment:.3f} s: {bucket.level:.1f} above its rate of {rate:g}"
 
 
 def _outcomes(run: Run) -> dict[tuple[str, int], set[str]]:

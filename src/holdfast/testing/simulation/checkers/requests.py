@@ -118,11 +118,12 @@ def _is_in_doubt(entry: Entry) -> bool:
 
 def held_by_hand(run: Run) -> Iterator[str]:
     """What is held for a guard stays held until someone lets go of it."""
-    unholds = run.history.of("unhold")
+    unholds, opened = run.history.of("unhold"), run.history.of("open_gates")
     for entry in run.ledger.of("moved"):
         if entry.was_held == "guard" != entry.held and not entry.left_to_person:
             made = run.ledger.made[entry.id]
-            if not any(call.spans(entry) and _fits(made, *call.asked) for call in unholds):
+            is_let_go = any(call.spans(entry) and _fits(made, *call.asked) for call in unholds)
+            if not is_let_go and not any(call.spans(entry) and made.guard in call.asked for call in opened):
                 yield f"job {entry.id}: no longer held at {entry.moment:.3f} s, and nobody let go of it"
 
 

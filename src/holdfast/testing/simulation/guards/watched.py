@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any
 
-from holdfast.fleet.slices import Pot, Slices
+from holdfast.fleet.pots import Pot
+from holdfast.fleet.slices import Slices
 from holdfast.guards.breaker import Breaker, Permit
 from holdfast.guards.faults import Fault
 from holdfast.guards.limiter import Limiter
@@ -67,6 +68,11 @@ class WatchedQuota:
             self._history.event("slice", (name, key, nodes, self._limiter.rate(key=key)))
         return slice_
 
+    def call_when(
+        self, name: str, key: str, units: float, call: Callable[[], object], /
+    ) -> Callable[[], None] | None:
+        return self._slices.call_when(name, key, units, call)
+
     def give_back(self, name: str, key: str, part: Slice, /) -> None:
         self._history.event("slice back", (name, key))
         self._slices.give_back(name, key, part)
@@ -79,8 +85,8 @@ class WatchedQuota:
 
     def _look_for_lapsed(self, name: str, key: str) -> None:
         now = monotonic()
-        lots = [lot for pot in self._pots(name, key) for lot in pot.lots]
-        if any(units > 0 and until <= now for units, until in lots):
+        lots = [lot for pot in self._pots(name, key) for lot in pot._lots]  # noqa: SLF001  only to look
+        if any(lot.units > 0 and lot.until <= now for lot in lots):
             self._history.event("slice lapsed", (name, key))
 
     def _pots(self, name: str, key: str) -> list[Pot]:

@@ -10,7 +10,7 @@ from typing import Any
 
 from holdfast.fleet import breakers, slices, terms
 from holdfast.fleet.guards import GuardFleet
-from holdfast.fleet.slices import Pot
+from holdfast.fleet.pots import Pot
 from holdfast.fleet.terms import Terms
 from holdfast.guards.admission import Admission, Gates
 from holdfast.guards.breaker import Breaker, Permit
@@ -84,8 +84,8 @@ def _a_slice_is_used_after_it_lapsed(stack: ExitStack) -> None:
 
     def granted(self: Pot, grant: Any, asked: float, now: float) -> None:
         original(self, grant, asked, now)
-        for lot in self.lots:
-            lot[1] = float("inf")
+        for lot in self._lots:
+            lot.until = float("inf")
 
     replace(stack, Pot, "granted", granted)
 

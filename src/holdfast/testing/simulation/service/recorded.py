@@ -147,6 +147,24 @@ class RecordedHolds(Holds):
         work = partial(super().unhold, reason, queue=queue, tasks=tasks, guard=guard, limit=limit)
         return await (self._history.call("unhold", (queue, guard), work) if reason is Held.GUARD else work())
 
+    async def open_gates(self, numbers: Mapping[str, int]) -> dict[str, int]:
+        return await self._history.call("open_gates", dict(numbers), partial(super().open_gates, numbers))
+
+    async def shut_gates(
+        self,
+        queues: Sequence[str],
+        *,
+        keys: Sequence[str] = (),
+        guards: Sequence[str] = (),
+        tasks: Sequence[str] = (),
+        window: int = 100,
+        limit: int = 1000,
+    ) -> int:
+        work = partial(
+            super().shut_gates, queues, keys=keys, guards=guards, tasks=tasks, window=window, limit=limit
+        )
+        return await self._history.call("shut_gates", (tuple(keys), tuple(guards)), work)
+
     async def expire(self, *, limit: int = 500) -> int:
         return await self._history.call("expire", None, partial(super().expire, limit=limit))
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 from urllib.parse import SplitResult, parse_qsl, unquote, urlsplit
 
@@ -28,19 +29,22 @@ class Target(msgspec.Struct, frozen=True):
     password: str | None
     kind: Any  # the driver's class
     options: dict[str, Any]  # of that class
+    more: dict[str, str]  # of the query: what the caller of `parse` knows
 
 
-def parse(url: Any) -> Target:
+def parse(url: Any, *, more: Iterable[str] = ()) -> Target:
+    """`more`: names that may stand in the query beside those of a connection."""
     if not isinstance(url, str):
         raise UsageError(f"A Redis URL is text, not {show(url)} ({type(url).__name__}).")
     parts = _split(url)
     if parts.scheme not in _CLASSES:
         raise UsageError(f"A Redis URL begins with redis://, rediss:// or unix://; got {show(parts.scheme)}.")
     shown = _shown(parts)
-    options = {**_place(parts, shown), **_query(parts, shown)}
+    own, others = _query(parts, shown, tuple(more))
+    options = {**_place(parts, shown), **own}
     password = None if parts.password is None else unquote(parts.password)
     options |= {"username": unquote(parts.username or "") or None, "password": password or None}
-    return Target(shown, password or None, _CLASSES[parts.scheme], options)
+    return Target(shown, password or None, _CLASSES[parts.scheme], options, others)
 
 
 def _split(url: str) -> SplitResult:
@@ -82,9 +86,9 @@ def _database(text: str, shown: str) -> int:
     return int(text)
 
 
-def _query(parts: SplitResult, shown: str) -> dict[str, Any]:
+def _query(parts: SplitResult, shown: str, more: tuple[str, ...]) -> tuple[dict[str, Any], dict[str, str]]:
     given: dict[str, Any] = dict(parse_qsl(parts.query, keep_blank_values=True))
-    allowed = {"redis": (), "rediss": _TLS, "unix": ("db",)}[parts.scheme]
+    allowed = (*{"redis": (), "rediss": _TLS, "unix": ("db",)}[parts.scheme], *more)
     for name in given:
         if name not in allowed:
             raise UsageError(
@@ -92,4 +96,5 @@ def _query(parts: SplitResult, shown: str) -> dict[str, Any]:
             )
     if "db" in given:
         given["db"] = _database(given["db"], shown)
-    return given
+    others = {name: given.pop(name) for name in more if name in given}
+    return given, others

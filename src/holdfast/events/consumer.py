@@ -1,0 +1,232 @@
+"""Reads events for one group, and stores a job for each that it hears. One process at a time does so, under a lease."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Callable, Iterable, Sequence
+
+from holdfast.events import envelope
+from holdfast.events.routes import Route, Telling, delivery, routes_in
+from holdfast.events.settings import EventSettings
+from holdfast.events.subscribers import Group
+from holdfast.events.wire import Wire
+from holdfast.fleet.leading import TTL, Leading
+from holdfast.guards.backoff import Backoff
+from holdfast.kernel.clock import monotonic, sleep
+from holdfast.kernel.crashpoints import crashpoint
+from holdfast.kernel.errors import TROUBLE, LeaseLost, PayloadError, TransportUnavailable
+from holdfast.kernel.randomness import jittered
+from holdfast.kernel.telemetry import note
+from holdfast.store.bell import LOG
+from holdfast.store.event_records import Cursor, Delivery, OutboxEvent
+from holdfast.store.ports import Store
+from holdfast.store.records import Lease
+from holdfast.transport import port
+
+LEASE_NAME = "holdfast:group:{}"
+BATCH = 500
+_POLL = 1.0  # seconds between looks without a hint
+_FULL = 0.2  # seconds between looks while enough deliveries wait
+_SEEN_EVERY = 3_600.0  # seconds after which an idle group says that it is still there
+_AWAY = Backoff(first=0.5, ceiling=15.0)  # between tries while the broker is away
+
+
+class Consumer(Leading):
+    """A service of every worker that has the group."""
+
+    def __init__(
+        self, store: Store, group: Group, settings: EventSettings, *, owner: str, ttl: float = TTL
+    ) -> None:
+        lease = LEASE_NAME.format(group.name)
+        super().__init__(f"consumer {group.name}", store, lease=lease, owner=owner, ttl=ttl)
+        self._group, self._settings = group, settings
+        self.is_secret: Callable[[str], bool] = lambda _: False
+
+    async def start(self) -> None:
+        """The group is known before anything is published by this worker: so it hears all that is."""
+        try:
+            await self.subscribe()
+        except (*TROUBLE, TransportUnavailable) as error:
+            self._failed(error)
+        await super().start()
+
+    @abstractmethod
+    async def subscribe(self) -> None:
+        """Make the group known, once; who knows it already changes nothing."""
+
+    @abstractmethod
+    async def catch_up(self, lease: Lease) -> bool:
+        """Deliver all that there is; whether there was any."""
+
+    async def has_room(self) -> bool:
+        """Capacity comes before the fetch: what is taken out of the log or off the wire has a place to wait."""
+        most = self._settings.waiting
+        tasks = [route.task for route in self._group.routes]
+        return await self._store.groups.waiting(tasks, limit=most) < most
+
+    async def _deliveries(self, events: Iterable[Telling]) -> list[Delivery]:
+        """For those that the group hears. What only another version of the program hears is stored for it all the same.
+
+        Its members are asked after the events were read: who hears an event that was published after it had said so is known.
+        """
+        found: list[tuple[Telling, Route | None]] = [(each, self._own(each.type)) for each in events]
+        others: list[Route] = []
+        if any(route is None for _, route in found):
+            others = routes_in(await self._store.groups.announced(self._group.name))
+        made = []
+        for event, own in found:
+            route = own or next((each for each in others if each.hears(event.type)), None)
+            if route is not None:
+                made.append(delivery(self._group.name, route, event, secret=self.is_secret(event.type)))
+        return made
+
+    def _own(self, type_: str) -> Route | None:
+        return next((route for route in self._group.routes if route.hears(type_)), None)
+
+    async def _deliver(self, lease: Lease, deliveries: Sequence[Delivery], upto: int | None = None) -> None:
+        answers = await self._store.inbox.deliver(self._group.name, deliveries, upto=upto, lease=lease)
+        if answers is None:
+            raise LeaseLost(f"the lease of the group {self._group.name!r} is another's")
+        if deliveries:
+            note("group.delivered", group=self._group.name, count=sum(answers), again=answers.count(False))
+
+
+class StoreConsumer(Consumer):
+    """The store itself is the transport: events are read from the outbox's log, by position."""
+
+    _cursor: Cursor | None = None
+
+    async def subscribe(self) -> None:
+        self._cursor = await self._store.inbox.subscribe(self._group.name, from_start=self._group.from_start)
+
+    async def _serve(self, lease: Lease) -> None:
+        await self.subscribe()  # others may have read on meanwhile
+        seen, is_busy = monotonic(), True
+        while True:
+            if is_busy and not await self.has_room():
+                await sleep(jittered(_FULL))
+                continue
+            is_busy = await self.turn(lease)
+            self._trouble = None
+            if monotonic() - seen > _SEEN_EVERY:
+                await self.subscribe()
+                seen = monotonic()
+            if not is_busy:
+                await self._store.wakeups.wait((LOG,), jittered(_POLL))
+
+    async def catch_up(self, lease: Lease) -> bool:
+        await self.subscribe()
+        found = False
+        while await self.turn(lease):
+            found = True
+        return found
+
+    async def turn(self, lease: Lease) -> bool:
+        """Deliver one batch; whether there was any."""
+        assert self._cursor is not None
+        events = await self._store.outbox.log(after=self._cursor.position, limit=BATCH)
+        if not events:
+            return False
+        position = events[-1].position
+        assert position is not None
+        await self._deliver(lease, await self._deliveries(map(_told, events)), upto=position)
+        self._cursor = Cursor(self._group.name, position, self._cursor.seen_at)
+        return True
+
+
+class BrokerConsumer(Consumer):
+    """A broker is the transport: messages are stored as jobs, and then acknowledged."""
+
+    def __init__(
+        self,
+        store: Store,
+        group: Group,
+        settings: EventSettings,
+        wire: Wire,
+        *,
+        owner: str,
+        ttl: float = TTL,
+    ) -> None:
+        super().__init__(store, group, settings, owner=owner, ttl=ttl)
+        self._wire = wire
+
+    async def subscribe(self) -> None:
+        await (await self._joined()).close()
+
+    async def _joined(self) -> port.Consumer:
+        transport = await self._wire.ready()
+        return await transport.consumer(
+            self._group.name,
+            self._owner,
+            redeliver_after=self._settings.redeliver_after,
+            from_start=self._group.from_start,
+        )
+
+    async def _serve(self, lease: Lease) -> None:
+        away = 0
+        while True:
+            try:
+                consumer = await self._joined()
+                try:
+                    while True:
+                        await self.turn(lease, consumer)
+                        away, self._trouble = 0, None
+                finally:
+                    await consumer.close()
+            except TransportUnavailable as error:
+                away += 1
+                self._failed(error)
+                await sleep(jittered(_AWAY.longest(away)))
+
+    async def catch_up(self, lease: Lease) -> bool:
+        consumer = await self._joined()
+        found = False
+        try:
+            while await self.turn(lease, consumer, wait=_POLL / 4):
+                found = True
+        finally:
+            await consumer.close()
+        return found
+
+    async def turn(self, lease: Lease, consumer: port.Consumer, wait: float = _POLL) -> bool:
+        """Store one batch and acknowledge it; whether there was any."""
+        if not await self.has_room():
+            await sleep(jittered(_FULL))
+            return False
+        received = await consumer.fetch(BATCH, wait=wait)
+        if not received:
+            return False
+        crashpoint("consumer.fetched")
+        marks = [each.mark for each in received]
+        try:
+            await self._deliver(lease, await self._deliveries(await self._read(received)))
+        except Exception:
+            await consumer.give_back(marks)
+            raise
+        crashpoint("consumer.after_deliver")
+        await consumer.ack(marks)
+        return True
+
+    async def _read(self, received: Sequence[port.Received]) -> list[Telling]:
+        """What cannot be understood is kept as it came, for a person, before it is acknowledged."""
+        found = []
+        for each in received:
+            try:
+                found.append(_read(each.body))
+            except PayloadError as error:
+                stray = await self._store.strays.keep(
+                    self._wire.name, self._group.name, each.body, str(error)
+                )
+                note("group.stray", group=self._group.name, stray=stray, error=str(error))
+        return found
+
+
+def _told(event: OutboxEvent) -> Telling:
+    return Telling(event.id, event.type, event.key, event.correlation_id, event.trace, envelope.encode(event))
+
+
+def _read(body: bytes) -> Telling:
+    found = envelope.read(body)
+    return Telling(
+        found.identity, found.type, found.partitionkey, found.correlationid, found.traceparent, body
+    )

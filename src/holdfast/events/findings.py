@@ -1,0 +1,69 @@
+"""What a doctor looks at in events: a relay that stands still, what was set aside, groups that nobody reads for."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from holdfast.events.relay import LEASE_NAME
+from holdfast.store.event_records import Cursor, OutboxLag
+from holdfast.store.findings import Finding, bad, named, ok, warn
+from holdfast.store.ports import Store
+from holdfast.store.records import Lease
+
+LATE = 60.0  # seconds that an event may wait for its publication
+LEFT = 86_400.0  # seconds after which a group that is behind, and that nobody reads for, is worth a word
+
+
+async def examine(store: Store) -> list[Finding]:
+    """Changes nothing."""
+    lag, holder = await store.outbox.lag(), await store.leases.get(LEASE_NAME)
+    strays = len(await store.strays.find(limit=100))
+    return [
+        *_relay(lag, holder),
+        _quarantine(lag, strays),
+        _groups(lag, await store.inbox.cursors(), await store.now()),
+    ]
+
+
+def _relay(lag: OutboxLag, holder: Lease | None) -> Iterator[Finding]:
+    if not lag.waiting or lag.oldest is None or lag.oldest < LATE:
+        yield ok("relay", f"Events that wait for their publication: {lag.waiting:,}; none for long.")
+    elif holder is None:
+        yield bad(
+            "relay",
+            f"Events wait for their publication: {lag.waiting:,}, the oldest for {lag.oldest:.0f} s; nobody publishes them.",
+            "Start a worker of a program that has events, or: holdfast relay module:hf.",
+        )
+    else:
+        yield warn(
+            "relay",
+            f"Events wait for their publication: {lag.waiting:,}, the oldest for {lag.oldest:.0f} s, though {holder.owner} "
+            "is there to publish them.",
+            "Does the broker answer? What the relay meets is in its log; holdfast outbox list --state quarantined shows keys that wait.",
+        )
+
+
+def _quarantine(lag: OutboxLag, strays: int) -> Finding:
+    if not lag.quarantined and not strays:
+        return ok("quarantine", "No event is set aside, and every message was understood.")
+    found = f"Events that could not be published: {lag.quarantined:,}; messages that nobody understood: {strays:,}"
+    return warn(
+        "quarantine",
+        f"{found}{' or more' if strays >= 100 else ''}.",
+        "See them: holdfast outbox list --state quarantined, holdfast outbox strays; then requeue or drop.",
+    )
+
+
+def _groups(lag: OutboxLag, cursors: Sequence[Cursor], now: float) -> Finding:
+    left = [
+        (cursor.group, lag.position - cursor.position)
+        for cursor in cursors
+        if cursor.position < lag.position and now - cursor.seen_at > LEFT
+    ]
+    if not left:
+        return ok("groups", "Somebody reads for every group of subscribers that is behind.")
+    return warn(
+        "groups",
+        f"Nobody has read for a day for groups that have events to hear: {named(left)}.",
+        f"Start a worker that has them, or forget one for good: holdfast outbox unsubscribe {left[0][0]}.",
+    )

@@ -1,0 +1,64 @@
+"""Publish again what a broker has lost: the same ids and bytes, in the order of their positions."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from holdfast.events.publishing import publish
+from holdfast.events.wire import Wire
+from holdfast.guards.backoff import Backoff
+from holdfast.kernel.clock import sleep
+from holdfast.kernel.errors import TransportUnavailable, UsageError
+from holdfast.kernel.telemetry import note
+from holdfast.store.ports import Store
+
+_PART = 500
+_PATIENCE = Backoff(attempts=8, first=0.5, ceiling=15.0)
+
+
+async def redrive(
+    store: Store,
+    wire: Wire | None,
+    *,
+    since: float | None = None,
+    after: int = 0,
+    upto: int | None = None,
+    told: Callable[[int, int], None] | None = None,
+) -> int:
+    """How many were published: those from the moment `since`, or behind the position `after`, up to `upto`.
+
+    `told` hears the number so far and the position. Groups that had them ignore them: so more than was lost may be sent.
+    Raises TransportUnavailable, with the position to go on after, when the broker stays away.
+    """
+    if wire is None:
+        raise UsageError(
+            "There is no broker to publish to: the database itself carries the events of this program, and loses none."
+        )
+    number = 0
+    before = 1 + (
+        (await store.outbox.lag()).position if upto is None else upto
+    )  # not what the relay publishes meanwhile
+    while events := await store.outbox.log(after=after, before=before, since=since, limit=_PART):
+        tries = 0
+        while True:
+            try:
+                found = await publish(await wire.ready(), events)
+                if found.unavailable is not None:
+                    raise found.unavailable
+                break
+            except TransportUnavailable as error:
+                tries += 1
+                if not _PATIENCE.allows(tries, error):
+                    raise TransportUnavailable(
+                        f"{error} Published again so far: {number:,}; go on with after={after}."
+                    ) from error
+                await sleep(_PATIENCE.longest(tries))
+        for failure in found.failures:
+            note("redrive.failed", event=failure.event.id, type=failure.event.type, error=failure.error)
+        number += len(found.events)
+        assert events[-1].position is not None
+        after = events[-1].position
+        if told is not None:
+            told(number, after)
+    note("redrive.done", count=number, position=after)
+    return number

@@ -1,0 +1,44 @@
+"""How events are kept and published: one options class, checked when it is built."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+import msgspec
+
+from holdfast.kernel.errors import UsageError
+from holdfast.kernel.names import check_int, check_seconds
+
+WEEK = 7 * 86_400.0
+Poison = Literal["wait", "skip"]
+
+
+class EventSettings(msgspec.Struct, frozen=True, kw_only=True):
+    """`Holdfast(events=EventSettings(keep=30 * 86_400))`. Times are in seconds."""
+
+    keep: float = (
+        WEEK  # published events, so that a broker that lost its tail can be given them again; a week at least
+    )
+    inbox: float = 2 * WEEK  # what each group has handled, so that an event that comes again has no effect
+    poison: Poison = (
+        "wait"  # an event that no broker takes: its key waits for a person, or goes on without it: skip
+    )
+    # A broker gives a message to another reader when one holds it for so long. A reader's lease outlives its death by longer, so
+    # what it held comes first to its successor, and events of one key stay in order.
+    redeliver_after: float = 3.0
+    waiting: int = 1_000  # a group's deliveries that wait; more are fetched when there are fewer
+
+    def __post_init__(self) -> None:
+        check_seconds("keep", self.keep, minimum=WEEK)
+        check_seconds("inbox", self.inbox)
+        check_seconds("redeliver_after", self.redeliver_after, minimum=1.0, maximum=3_600.0)
+        check_int("waiting", self.waiting, 1, 1_000_000)
+        if self.poison not in ("wait", "skip"):
+            raise UsageError(f'poison is "wait" or "skip", not {self.poison!r}.')
+        longest = self.keep + self.redeliver_after
+        if self.inbox < longest:
+            raise UsageError(
+                f"inbox={self.inbox:g} s is shorter than the time after which an event may come again: published events are kept "
+                f"for {self.keep:g} s and may be published once more, and a broker gives them again after "
+                f"{self.redeliver_after:g} s. Such an event would be handled twice. Keep the inbox for {longest:g} s or longer."
+            )

@@ -1,0 +1,59 @@
+"""Optimistic versions: a writer says which version it has seen, and a reader passes over what is older than it knows."""
+
+from __future__ import annotations
+
+from holdfast.jobs.blocking import BlockingTx
+from holdfast.kernel.errors import UsageError, VersionConflict
+from holdfast.kernel.names import check_int
+from holdfast.store.ports import Store
+
+
+class Versions:
+    """`hf.versions`. The version of a key is that of its newest event: 1, 2, 3 …; 0: it has none."""
+
+    _store: Store
+
+    def send_to(self, store: Store) -> None:
+        """From now on they are compared there."""
+        self._store = store
+
+    async def current(self, key: str, *, tx: object | None = None) -> int:
+        """The newest version of a key. Another may raise it at once: to change something by it, use `expect`."""
+        return await self._store.outbox.version(key, tx=_inner(tx))
+
+    async def expect(self, key: str, version: int, *, tx: object) -> None:
+        """Raise VersionConflict unless this is the newest version of the key; until `tx` ends, nobody else can raise it.
+
+        So what is written in `tx` is written by who has seen the newest version.
+        """
+        await expect(self._store, key, version, tx=_inner(tx))
+
+    async def advance(self, reader: str, key: str, version: int, *, tx: object | None = None) -> bool:
+        """Whether the version is newer than all that this reader has seen of the key; it has seen it from now on.
+
+        `if not await hf.versions.advance("search", event.key, event.version, tx=tx): return` passes over what is stale.
+        """
+        return await self._store.versions.advance(reader, key, version, tx=_inner(tx))
+
+
+async def expect(store: Store, key: str, version: int, *, tx: object) -> None:
+    check_int("expect", version, 0, 2**63 - 1)
+    found = await store.versions.hold(key, tx=tx)
+    if found != version:
+        raise VersionConflict(
+            f"{key!r} has version {found}, and {version} was expected: somebody has changed it meanwhile. "
+            "Read it again, and decide anew.",
+            key=key,
+            expected=version,
+            found=found,
+        )
+
+
+def needed(key: str | None) -> str:
+    if key is None:
+        raise UsageError("Versions are those of a key: give the event one, key=…, or leave out expect=.")
+    return key
+
+
+def _inner(tx: object) -> object:
+    return tx.inner if isinstance(tx, BlockingTx) else tx

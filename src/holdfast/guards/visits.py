@@ -1,0 +1,37 @@
+"""Whether who was let through to find out has called: a task may end without a call, and then nobody has found out."""
+
+from __future__ import annotations
+
+from collections.abc import Generator
+from contextlib import contextmanager
+from contextvars import ContextVar
+
+
+class Visit:
+    """Of a half-open breaker, by one run."""
+
+    __slots__ = ("breaker", "has_called")
+
+    def __init__(self, breaker: object) -> None:
+        self.breaker = breaker
+        self.has_called = False
+
+
+_visit: ContextVar[Visit | None] = ContextVar("holdfast_visit", default=None)
+
+
+@contextmanager
+def visiting(visit: Visit | None) -> Generator[None, None, None]:
+    """A probe of this breaker inside is the visit's."""
+    mark = _visit.set(visit)
+    try:
+        yield
+    finally:
+        _visit.reset(mark)
+
+
+def called(breaker: object) -> None:
+    """A probe was admitted."""
+    visit = _visit.get()
+    if visit is not None and visit.breaker is breaker:
+        visit.has_called = True

@@ -1,0 +1,217 @@
+"""`holdfast outbox`: events on their way, what was set aside, and publishing again what a broker has lost."""
+
+from __future__ import annotations
+
+from argparse import Namespace
+from collections.abc import Sequence
+from typing import Any
+
+import msgspec
+
+from holdfast.kernel.errors import UsageError
+from holdfast.kernel.masking import MASK
+from holdfast.runtime.app import Holdfast
+from holdfast.runtime.cli import strays
+from holdfast.runtime.cli.command import DONE, NOT_AS_WISHED, actor, add_command, add_group
+from holdfast.runtime.cli.output import complain, document, say, show_fields, show_table
+from holdfast.runtime.cli.parser import Commands, Parser, count, event_id, past
+from holdfast.runtime.cli.progress import Progress
+from holdfast.runtime.cli.table import Column
+from holdfast.runtime.cli.times import cell, span, told
+from holdfast.store.event_records import OutboxEvent
+
+_COLUMNS = (
+    Column("event", whole=True),
+    Column("type"),
+    Column("key"),
+    Column("version", right=True),
+    Column("state"),
+    Column("tries", right=True, spare=True),
+    Column("emitted"),
+    Column("error", spare=True),
+)
+_STATES = ("waiting", "published", "quarantined")
+
+
+def add(commands: Commands) -> None:
+    about = "list events on their way; requeue or drop what is set aside; publish again; groups and strays"
+    parser, group = add_group(commands, "outbox", about=about, act=list_events)
+    _add_selection(parser)
+    _add_selection(add_command(group, "list", list_events, about="list events, as `outbox` alone does"))
+    showing = add_command(group, "show", show, about="show one event, with its data")
+    showing.add_argument("event", type=event_id, metavar="ID")
+    add_command(group, "lag", lag, about="tell how far publishing is behind")
+    requeueing = add_command(group, "requeue", requeue, about="publish quarantined events after all")
+    requeueing.add_argument("events", nargs="*", type=event_id, metavar="ID")
+    requeueing.add_argument("--all", action="store_true", help="all that are quarantined")
+    dropping = add_command(group, "drop", drop, about="give quarantined events up; their keys go on")
+    dropping.add_argument("events", nargs="+", type=event_id, metavar="ID")
+    dropping.add_argument("--reason", required=True, help="kept in the audit row")
+    again = add_command(group, "redrive", redrive, about="publish again what a broker has lost")
+    again.add_argument(
+        "--since", type=past, help="from this moment on: 2026-11-16T10:00, or 2h for two hours ago"
+    )
+    again.add_argument("--after", type=count, default=None, help="behind this position")
+    add_command(group, "groups", groups, about="list the groups of subscribers and how far they have read")
+    leaving = add_command(group, "unsubscribe", unsubscribe, about="forget a group that nobody runs any more")
+    leaving.add_argument("group")
+    strays.add(group)
+
+
+def _add_selection(parser: Parser) -> None:
+    parser.add_argument("--state", choices=_STATES, help="only these")
+    parser.add_argument("--type", help="only of this type")
+    parser.add_argument("--key", help="only of this key")
+    parser.add_argument("--limit", type=count, default=100, help="at most so many, the newest first (100)")
+
+
+async def list_events(hf: Holdfast, options: Namespace) -> int:
+    events = await hf.outbox.find(
+        state=options.state, type=options.type, key=options.key, limit=options.limit
+    )
+    if options.json:
+        document({"events": [_plain(event) for event in events]})
+        return DONE
+    now = await hf.store.now()
+    show_table(_COLUMNS, [_row(event, now) for event in events], nothing="No event is kept.")
+    return DONE
+
+
+def _plain(event: OutboxEvent) -> dict[str, Any]:
+    """Without its data, which not everyone shall see who looks at a list."""
+    found = msgspec.structs.asdict(event)
+    del found["data"]
+    return found
+
+
+async def show(hf: Holdfast, options: Namespace) -> int:
+    event = await hf.outbox.get(options.event)
+    if event is None:
+        complain(f"There is no event {options.event}. `holdfast outbox list` shows the newest.")
+        return NOT_AS_WISHED
+    data = MASK if hf.bus.catalog.is_secret(event.type) else event.data
+    if options.json:
+        document({**_plain(event), "data": data if data == MASK else msgspec.json.decode(data)})
+        return DONE
+    now = await hf.store.now()
+    show_fields(
+        [
+            ("id", event.id),
+            ("type", event.type),
+            ("key", event.key),
+            ("version", event.version),
+            ("emitted", told(event.time, now)),
+            ("state", event.state),
+            ("published", told(event.published_at, now)),
+            ("position", event.position),
+            ("tries", event.tries or None),
+            ("error", event.error),
+            ("story", event.correlation_id),
+            ("cause", event.causation_id),
+            ("data", data),
+        ]
+    )
+    return DONE
+
+
+def _row(event: OutboxEvent, now: float) -> list[object]:
+    return [
+        event.id, event.type, event.key, event.version, event.state, event.tries, cell(event.time, now), event.error
+    ]  # fmt: skip
+
+
+async def lag(hf: Holdfast, options: Namespace) -> int:
+    found = await hf.outbox.lag()
+    if options.json:
+        document(msgspec.structs.asdict(found))
+        return DONE
+    show_fields(
+        [
+            ("waiting", f"{found.waiting:,}"),
+            ("oldest", None if found.oldest is None else span(found.oldest)),
+            ("quarantined", f"{found.quarantined:,}"),
+            ("position", f"{found.position:,}"),
+        ]
+    )
+    return DONE
+
+
+async def requeue(hf: Holdfast, options: Namespace) -> int:
+    if bool(options.events) == options.all:
+        raise UsageError("Name the events to requeue, or say --all.")
+    ids: Sequence[str] = options.events
+    if options.all:
+        ids = [event.id for event in await hf.outbox.find(state="quarantined", limit=10_000)]
+    done = await hf.outbox.requeue(ids, by=actor(options)) if ids else []
+    return _answered(options, ids, done, "requeued", "is not quarantined")
+
+
+async def drop(hf: Holdfast, options: Namespace) -> int:
+    done = await hf.outbox.drop(options.events, reason=options.reason, by=actor(options))
+    return _answered(options, options.events, done, "dropped", "is not quarantined")
+
+
+def _answered(options: Namespace, ids: Sequence[str], done: Sequence[bool], did: str, why: str) -> int:
+    if options.json:
+        answers: list[dict[str, Any]] = [
+            {"id": each, "done": is_done} for each, is_done in zip(ids, done, strict=True)
+        ]
+        document({did: answers})
+    else:
+        for each, is_done in zip(ids, done, strict=True):
+            if not is_done:
+                complain(f"Event {each} {why}.")
+        say(f"{sum(done):,} of {len(ids):,} {did}.")
+    return DONE if all(done) else NOT_AS_WISHED
+
+
+async def redrive(hf: Holdfast, options: Namespace) -> int:
+    if (options.since is None) == (options.after is None):
+        raise UsageError(
+            "Say from where: --since 2h, or --after POSITION, as `holdfast outbox lag` shows positions."
+        )
+    newest = (await hf.outbox.lag()).position
+    first = options.after or 0
+    with Progress("positions", max(newest - first, 0)) as bar:
+        number = await hf.outbox.redrive(
+            since=options.since, after=first, told=lambda _, position: bar.at(position - first)
+        )
+    if options.json:
+        document({"published": number})
+    else:
+        say(f"{number:,} published again; groups that had them ignore them.")
+    return DONE
+
+
+async def groups(hf: Holdfast, options: Namespace) -> int:
+    cursors, newest = await hf.outbox.groups(), (await hf.outbox.lag()).position
+    if options.json:
+        found = [{**msgspec.structs.asdict(each), "behind": newest - each.position} for each in cursors]
+        document({"groups": found})
+        return DONE
+    now = await hf.store.now()
+    columns = (
+        Column("group", whole=True),
+        Column("position", right=True),
+        Column("behind", right=True),
+        Column("seen"),
+    )
+    rows = [
+        [each.group, f"{each.position:,}", f"{newest - each.position:,}", cell(each.seen_at, now)]
+        for each in cursors
+    ]
+    show_table(columns, rows, nothing="No group has read from this database.")
+    return DONE
+
+
+async def unsubscribe(hf: Holdfast, options: Namespace) -> int:
+    done = await hf.store.inbox.unsubscribe(options.group, actor=actor(options))
+    if options.json:
+        document({"group": options.group, "done": done})
+    elif done:
+        say(
+            f"{options.group} is forgotten: no event is kept for it. A worker that has it makes it known again."
+        )
+    else:
+        complain(f"There is no group {options.group!r}. `holdfast outbox groups` lists them.")
+    return DONE if done else NOT_AS_WISHED

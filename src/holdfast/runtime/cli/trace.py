@@ -1,0 +1,113 @@
+"""`holdfast trace ID`: the whole story of a request, a job or an event, as a tree."""
+
+from __future__ import annotations
+
+from argparse import Namespace
+from collections.abc import Iterator
+from typing import Any
+
+import msgspec
+
+from holdfast.events.story import MOST, Node, Story, tell
+from holdfast.runtime.app import Holdfast
+from holdfast.runtime.cli.command import DONE, NOT_AS_WISHED, add_command
+from holdfast.runtime.cli.output import complain, document, say
+from holdfast.runtime.cli.parser import Commands
+from holdfast.runtime.cli.table import clean
+from holdfast.runtime.cli.times import local, span
+from holdfast.store.event_records import OutboxEvent
+from holdfast.store.records import JobRecord
+from holdfast.store.states import State
+
+
+def add(commands: Commands) -> None:
+    about = "show all that followed from a request, a job or an event, as a tree"
+    tracing = add_command(commands, "trace", trace, about=about)
+    tracing.add_argument("id", metavar="ID", help="a correlation id, or the id of a job or an event")
+
+
+async def trace(hf: Holdfast, options: Namespace) -> int:
+    wanted = options.id.strip()
+    story = await tell(hf.store, wanted)
+    if story is None:
+        complain(
+            f"Nothing is known of {wanted!r}: no job, no event and no correlation id. It may be pruned after its time."
+        )
+        return NOT_AS_WISHED
+    if options.json:
+        document(
+            {
+                "correlation_id": story.correlation_id,
+                "begins": [_plain(each) for each in story.begins],
+                "cut": story.is_cut,
+            }
+        )
+        return DONE
+    for line in lines(story):
+        say(clean(line))
+    return DONE
+
+
+def lines(story: Story) -> Iterator[str]:
+    """One for each job, event and failed attempt."""
+    yield f"story {story.correlation_id}"
+    for place, node in enumerate(story.begins):
+        yield from _lines(node, "", is_last=place == len(story.begins) - 1)
+    if story.is_cut:
+        yield f"… it has more than {MOST:,} jobs or events; these are the newest."
+
+
+def _lines(node: Node, before: str, *, is_last: bool) -> Iterator[str]:
+    yield f"{before}{'└─ ' if is_last else '├─ '}{_told(node.what)}"
+    inside = before + ("   " if is_last else "│  ")
+    yield from (f"{inside}{'│' if node.caused else ' '}  {text}" for text in _failures(node.what))
+    for place, caused in enumerate(node.caused):
+        yield from _lines(caused, inside, is_last=place == len(node.caused) - 1)
+
+
+def _told(what: JobRecord | OutboxEvent) -> str:
+    return _event(what) if isinstance(what, OutboxEvent) else _job(what)
+
+
+def _event(event: OutboxEvent) -> str:
+    key = "" if event.key is None else f" {event.key} v{event.version}"
+    state = event.state if event.error is None else f"{event.state}: {event.error}"
+    return f"event {event.type}{key}, {state}, {local(event.time)}  {event.id}"
+
+
+def _job(job: JobRecord) -> str:
+    state = f"{job.state}" if job.held is None else f"{job.state}, held: {job.held}"
+    if job.reason is not None and job.state is not State.SUCCEEDED:
+        state += f": {job.reason.partition(chr(10))[0]}"
+    tries = f", attempt {job.attempt}" if job.attempt > 1 else ""
+    took = ""
+    if job.started_at is not None and job.finished_at is not None:
+        took = f", ran {span(job.finished_at - job.started_at)}"
+    return f"job {job.task}, {state}{tries}{took}, {local(job.enqueued_at)}  {job.id}"
+
+
+def _failures(what: JobRecord | OutboxEvent) -> Iterator[str]:
+    if isinstance(what, JobRecord):
+        for each in what.errors:
+            yield f"attempt {each.attempt} failed, {local(each.at)}: {each.error.strip().splitlines()[-1] if each.error.strip() else '?'}"
+
+
+def _plain(node: Node) -> dict[str, Any]:
+    """Without arguments and data: those may hold what not everyone shall see. `jobs show` masks them."""
+    what = node.what
+    if isinstance(what, OutboxEvent):
+        found = {"kind": "event", **msgspec.structs.asdict(what)}
+        del found["data"]
+    else:
+        found = {
+            "kind": "job",
+            **{name: getattr(what, name) for name in _JOB},
+            "errors": [msgspec.structs.asdict(each) for each in what.errors],
+        }
+    return {**found, "caused": [_plain(each) for each in node.caused]}
+
+
+_JOB = (
+    "id", "task", "queue", "state", "held", "attempt", "interruptions", "enqueued_at", "started_at", "finished_at",
+    "reason", "correlation_id", "causation_id", "trace",
+)  # fmt: skip

@@ -1,0 +1,142 @@
+"""What a program declares: guards, tasks, schedules, resources, and what follows a death."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Coroutine, Mapping
+from typing import Any, Concatenate, Never, ParamSpec, Protocol, TypeVar, Unpack, overload
+
+from holdfast.fleet.guards import GuardFleet
+from holdfast.guards.fallback import Degraded, Fallback
+from holdfast.guards.guard import Guard
+from holdfast.guards.guard import Options as GuardOptions
+from holdfast.jobs.enqueue import Enqueuer
+from holdfast.jobs.hooks import Hooks, Middleware
+from holdfast.jobs.job import Job
+from holdfast.jobs.registry import OnDead, Registry
+from holdfast.jobs.resources import Factory
+from holdfast.jobs.schedule import Cron, Interval, Missed, Schedule
+from holdfast.jobs.task import Task
+
+P = ParamSpec("P")
+R = TypeVar("R")
+F = TypeVar("F")
+
+
+class Declare(Protocol):
+    """A decorator that makes a function a task; the job that a first parameter takes is no argument of `enqueue`."""
+
+    @overload
+    def __call__(self, function: Callable[Concatenate[Job, P], Coroutine[Any, Any, R]], /) -> Task[P, R]: ...
+    @overload
+    def __call__(self, function: Callable[P, Coroutine[Any, Any, R]], /) -> Task[P, R]: ...
+    @overload
+    def __call__(self, function: Callable[P, R], /) -> Task[P, R]: ...
+
+
+class Declaring:
+    """The part of `Holdfast` that stands at the top of modules."""
+
+    registry: Registry
+    enqueuer: Enqueuer
+    hooks: Hooks
+    fleet: GuardFleet
+
+    @overload
+    def guard(
+        self, name: str, /, *, fallback: None = None, **options: Unpack[GuardOptions]
+    ) -> Guard[Never]: ...
+    @overload
+    def guard(
+        self, name: str, /, *, fallback: Fallback[F] | Callable[..., F], **options: Unpack[GuardOptions]
+    ) -> Guard[Degraded[F]]: ...
+    def guard(self, name: str, /, **options: Any) -> Any:
+        """A guard around the calls to one service, shared by the fleet: `stripe = hf.guard("stripe", timeout=5, …)`.
+
+        Options: timeout, deadline, retry, budget, breaker, limiter, bulkhead, fallback, classify, repeatable. Its limiter's rate
+        and its breaker's state are those of all processes on this database; without it each goes on by itself.
+        """
+        guard: Guard[Any] = Guard(name, **options)
+        self.fleet.add(guard)
+        return guard
+
+    @overload
+    def task(self, function: Callable[Concatenate[Job, P], Coroutine[Any, Any, R]], /) -> Task[P, R]: ...
+    @overload
+    def task(self, function: Callable[P, Coroutine[Any, Any, R]], /) -> Task[P, R]: ...
+    @overload
+    def task(self, function: Callable[P, R], /) -> Task[P, R]: ...
+    @overload
+    def task(self, /, **options: Any) -> Declare: ...
+    def task(self, function: Any = None, /, **options: Any) -> Any:
+        """Make a function a task: `@hf.task`, or `@hf.task(queue="mail", retry=Backoff(attempts=8), timeout=30)`.
+
+        Options: name, aliases, queue, retry, timeout, priority, expires, max_waiting, process, guard, and the templates lock, unique,
+        ordered, tenant and concurrency=(template, limit), rendered from the arguments. The function stays callable as it is.
+        """
+        if function is None:
+            return lambda function: self.registry.add(function, self.enqueuer, options)
+        return self.registry.add(function, self.enqueuer, options)
+
+    def cron(
+        self,
+        expression: str,
+        *,
+        tz: str = "UTC",
+        missed: Missed = "latest",
+        schedule: str | None = None,
+        arguments: Mapping[str, Any] | None = None,
+        **options: Any,
+    ) -> Declare:
+        """Enqueue the task at these times: one job for each nominal time, however many schedulers run.
+
+        On a task it adds a schedule, so one task may have several: each has its name, `schedule`, and its `arguments`.
+        """
+        declare: Declare = self._scheduled(Cron(expression, tz), missed, schedule, arguments, options)
+        return declare
+
+    def every(
+        self,
+        seconds: float,
+        *,
+        missed: Missed = "latest",
+        schedule: str | None = None,
+        arguments: Mapping[str, Any] | None = None,
+        **options: Any,
+    ) -> Declare:
+        """Enqueue the task every so many seconds; the rest as for `cron`."""
+        declare: Declare = self._scheduled(Interval(seconds), missed, schedule, arguments, options)
+        return declare
+
+    def _scheduled(
+        self,
+        times: Cron | Interval,
+        missed: Missed,
+        name: str | None,
+        arguments: Mapping[str, Any] | None,
+        options: dict[str, Any],
+    ) -> Any:
+        def declared(function: Any) -> Task[Any, Any]:
+            is_task = isinstance(function, Task) and not options
+            task = function if is_task else self.registry.add(function, self.enqueuer, options)
+            made = Schedule(task, times, name=name or task.name, missed=missed, arguments=arguments)
+            self.registry.add_schedule(made)
+            return task
+
+        return declared
+
+    def on_dead(self, task: str | Task[Any, Any]) -> Callable[[OnDead], OnDead]:
+        """Call this, `(job, tx)`, in the transaction that makes a job of the task dead."""
+
+        def declared(handler: OnDead) -> OnDead:
+            self.registry.add_on_dead(task.name if isinstance(task, Task) else task, handler)
+            return handler
+
+        return declared
+
+    def resource(self, factory: Factory) -> Factory:
+        """A generator that opens a resource, yields it and closes it: tasks get it by the type it yields."""
+        return self.registry.add_resource(factory)
+
+    def use(self, middleware: Middleware) -> None:
+        """Add code around every run, and hooks for what happens to jobs."""
+        self.hooks.use(middleware)

@@ -1,0 +1,55 @@
+"""A process that only publishes events: a relay without a worker, until a signal."""
+
+from __future__ import annotations
+
+import asyncio
+import signal
+
+from holdfast.jobs.service import check_tables
+from holdfast.kernel.errors import TROUBLE, TransportUnavailable
+from holdfast.kernel.ids import new_id
+from holdfast.kernel.processes import exit_now
+from holdfast.kernel.service import Services
+from holdfast.kernel.signals import on_signals
+from holdfast.kernel.telemetry import note, subscribe
+from holdfast.runtime.app import Holdfast
+from holdfast.runtime.worker_process import EXIT_SECOND_SIGNAL, say, tell
+
+
+async def run_relay(hf: Holdfast) -> int:
+    """Run until a signal; returns the exit code."""
+    leaving: asyncio.Future[int] = asyncio.get_running_loop().create_future()
+    forget = on_signals(lambda number: _leave(number, leaving), again=_leave_at_once)
+    unsubscribe = subscribe(tell)
+    name = f"relay-{new_id()}"
+    try:
+        hf.fleet.sit_out()
+        async with hf:
+            await check_tables(hf.store)
+            await _make_known(hf, name)
+            async with Services([hf.bus.relay(name)]):
+                say(f"{name} publishes events of {hf.location!r}")
+                return await leaving
+    finally:
+        unsubscribe()
+        forget()
+
+
+async def _make_known(hf: Holdfast, name: str) -> None:
+    """The program's groups, before anything is published: so they hear it, whenever their first worker starts."""
+    for group in hf.bus.groups:
+        try:
+            await hf.bus.consumer(group, name).subscribe()
+        except (*TROUBLE, TransportUnavailable) as error:
+            note("relay.failed", error=repr(error))
+
+
+def _leave(number: signal.Signals, leaving: asyncio.Future[int]) -> None:
+    if not leaving.done():
+        leaving.set_result(0)
+        say(f"{number.name}: the relay leaves.")
+
+
+def _leave_at_once(number: signal.Signals) -> None:
+    say(f"{number.name} again: leaving at once. The lease will end by itself.")
+    exit_now(EXIT_SECOND_SIGNAL)

@@ -1,0 +1,61 @@
+"""Who runs for a group and what it hears, and how many of its jobs wait."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import partial
+
+from holdfast.store.edge import checked
+from holdfast.store.postgres.subject import Subject
+from holdfast.store.statements import Procedure, Statement
+
+
+def announce(group: str, *, member: str, hears: str | None, ttl: float) -> Procedure[None]:
+    if hears is None:
+        yield Statement(_LEAVE, (group, member))
+    else:
+        yield Statement(_ANNOUNCE, (group, member, hears, float(ttl)))
+
+
+_LEAVE = "DELETE FROM holdfast.event_member WHERE group_name = $1::text AND member = $2::text"
+# Whoever holds the lock of a row is saying right now that it is back.
+_ANNOUNCE = """
+WITH over AS (
+    DELETE FROM holdfast.event_member WHERE group_name = $1::text AND member = ANY(ARRAY(
+        SELECT member FROM holdfast.event_member
+        WHERE group_name = $1::text AND member <> $2::text AND until <= holdfast.now() FOR UPDATE SKIP LOCKED)))
+INSERT INTO holdfast.event_member (group_name, member, hears, until)
+VALUES ($1::text, $2::text, $3::text, holdfast.now() + make_interval(secs => $4::float8))
+ON CONFLICT (group_name, member) DO UPDATE SET hears = excluded.hears, until = excluded.until"""
+
+
+def announced(group: str) -> Procedure[list[str]]:
+    return [hears for (hears,) in (yield Statement(_ANNOUNCED, (group,)))]
+
+
+_ANNOUNCED = """
+SELECT DISTINCT hears COLLATE "C" FROM holdfast.event_member
+WHERE group_name = $1::text AND until > holdfast.now() ORDER BY 1"""
+
+
+def waiting(tasks: Sequence[str], *, limit: int) -> Procedure[int]:
+    rows = yield Statement(_WAITING, (list(tasks), limit))
+    return int(rows[0][0])
+
+
+_WAITING = """
+SELECT count(*) FROM (
+    SELECT 1 FROM holdfast.job WHERE bounded AND state = 'queued' AND task = ANY($1::text[]) LIMIT $2) AS found"""
+
+
+@checked
+class Groups(Subject):
+    async def announce(self, group: str, member: str, hears: str | None, *, ttl: float) -> None:
+        call = partial(announce, group, member=member, hears=hears, ttl=ttl)
+        await self._database.write(call, repeatable=True)
+
+    async def announced(self, group: str) -> list[str]:
+        return await self._database.read(partial(announced, group))
+
+    async def waiting(self, tasks: Sequence[str], *, limit: int) -> int:
+        return await self._database.read(partial(waiting, tasks, limit=limit))

@@ -1,0 +1,151 @@
+"""The inbox: each group has one delivery of each event, and a cursor in the log that only goes on."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import partial
+
+from holdfast.store import event_verdicts
+from holdfast.store.bell import news_of
+from holdfast.store.edge import checked
+from holdfast.store.event_records import Cursor, Delivery
+from holdfast.store.postgres import audit
+from holdfast.store.postgres.enqueue import enqueue
+from holdfast.store.postgres.relaying import fence
+from holdfast.store.postgres.subject import Subject
+from holdfast.store.records import Enqueued, Lease
+from holdfast.store.statements import Procedure, Statement
+
+_CURSOR = "name, position, date_part('epoch', seen_at)"
+
+
+def subscribe(group: str, *, from_start: bool) -> Procedure[Cursor]:
+    [row] = yield Statement(_SUBSCRIBE, (group, from_start))
+    return Cursor(*row)
+
+
+_SUBSCRIBE = f"""
+INSERT INTO holdfast.event_group (name, position, seen_at)
+SELECT $1::text, CASE WHEN $2::bool THEN 0 ELSE value END, holdfast.now() FROM holdfast.event_position
+ON CONFLICT (name) DO UPDATE SET seen_at = excluded.seen_at RETURNING {_CURSOR}"""
+
+
+def cursors() -> Procedure[list[Cursor]]:
+    sql = f'SELECT {_CURSOR} FROM holdfast.event_group ORDER BY name COLLATE "C"'
+    return [Cursor(*row) for row in (yield Statement(sql))]
+
+
+def unsubscribe(group: str, *, actor: str) -> Procedure[bool]:
+    sql = f"DELETE FROM holdfast.event_group WHERE name = $1::text RETURNING {_CURSOR}"
+    rows = yield Statement(sql, (group,))
+    for row in rows:
+        yield from audit.write(event_verdicts.unsubscribed(Cursor(*row), actor=actor))
+    return bool(rows)
+
+
+def deliver(
+    group: str, deliveries: Sequence[Delivery], *, upto: int | None, lease: Lease | None
+) -> Procedure[list[bool] | None]:
+    """The inbox rows first, in the order of the events: whoever comes second waits, and then has nothing to do."""
+    if lease is not None and not (yield from fence(lease)):
+        return None
+    answers = list[bool]()
+    if deliveries:
+        answers = yield from _deliver(group, deliveries)
+    if upto is not None:
+        yield Statement(_MOVE, (group, upto))
+    return answers
+
+
+def _deliver(group: str, deliveries: Sequence[Delivery]) -> Procedure[list[bool]]:
+    first: dict[str, Delivery] = {}
+    for each in deliveries:
+        first.setdefault(each.event_id, each)
+    ordered = sorted(first.values(), key=_event_id)
+    ids = [each.event_id for each in ordered]
+    rows = yield Statement(_STORE, (group, ids, [each.job.id for each in ordered]))
+    new = {row[0] for row in rows}
+    if new:
+        yield from enqueue([each.job for event_id, each in first.items() if event_id in new])
+    ours = new
+    if known := [event_id for event_id in ids if event_id not in new]:
+        # A delivery with our own job is ours, also when it was stored by a first try whose answer was lost.
+        rows = yield Statement(_JOBS, (group, known))
+        ours = new | {row[0] for row in rows if row[1] == first[row[0]].job.id}
+    return [each.event_id in ours and first[each.event_id] is each for each in deliveries]
+
+
+def _event_id(delivery: Delivery) -> str:
+    return delivery.event_id
+
+
+_STORE = """
+INSERT INTO holdfast.inbox (group_name, event_id, job_id, at)
+SELECT $1::text, g.event_id, g.job_id, c.now
+FROM (SELECT holdfast.now() AS now) c, unnest($2::text[], $3::uuid[]) WITH ORDINALITY AS g(event_id, job_id, place)
+ORDER BY g.place ON CONFLICT DO NOTHING RETURNING event_id"""
+_JOBS = "SELECT event_id, job_id::text FROM holdfast.inbox WHERE group_name = $1::text AND event_id = ANY($2::text[])"
+_MOVE = """
+INSERT INTO holdfast.event_group AS g (name, position, seen_at) VALUES ($1::text, $2::bigint, holdfast.now())
+ON CONFLICT (name) DO UPDATE SET position = greatest(g.position, excluded.position), seen_at = excluded.seen_at"""
+
+
+def handled(group: str, event_id: str) -> Procedure[bool]:
+    return bool((yield Statement(_HANDLED, (group, event_id))))
+
+
+_HANDLED = """
+INSERT INTO holdfast.inbox AS i (group_name, event_id, at, handled_at)
+SELECT $1::text, $2::text, c.now, c.now FROM (SELECT holdfast.now() AS now) c
+ON CONFLICT (group_name, event_id) DO UPDATE SET handled_at = excluded.handled_at WHERE i.handled_at IS NULL
+RETURNING event_id"""
+
+
+def prune(*, keep: float, limit: int) -> Procedure[int]:
+    return len((yield Statement(_PRUNE, (float(keep), limit))))
+
+
+_PRUNE = """
+DELETE FROM holdfast.inbox d USING (
+    SELECT i.group_name, i.event_id FROM holdfast.inbox i
+    WHERE i.at <= holdfast.now() - make_interval(secs => $1::float8) AND (i.handled_at IS NOT NULL
+        OR NOT EXISTS (SELECT FROM holdfast.job j WHERE j.id = i.job_id)
+        AND NOT EXISTS (SELECT FROM holdfast.history h WHERE h.id = i.job_id))
+    ORDER BY i.at LIMIT $2 FOR UPDATE SKIP LOCKED) o
+WHERE d.group_name = o.group_name AND d.event_id = o.event_id RETURNING d.event_id"""
+
+
+@checked
+class Inbox(Subject):
+    async def subscribe(self, group: str, *, from_start: bool = False) -> Cursor:
+        return await self._database.write(partial(subscribe, group, from_start=from_start), repeatable=True)
+
+    async def cursors(self) -> list[Cursor]:
+        return await self._database.read(cursors)
+
+    async def unsubscribe(self, group: str, *, actor: str) -> bool:
+        return await self._database.atomic(partial(unsubscribe, group, actor=actor))
+
+    async def deliver(
+        self,
+        group: str,
+        deliveries: Sequence[Delivery],
+        *,
+        upto: int | None = None,
+        lease: Lease | None = None,
+    ) -> list[bool] | None:
+        make = partial(deliver, group, deliveries, upto=upto, lease=lease)
+        answers = await self._database.atomic(make, repeatable=True)
+        if answers is not None:
+            jobs = [each.job for each in deliveries]
+            stored = [Enqueued(job.id, new) for job, new in zip(jobs, answers, strict=True)]
+            self._home.hint(news_of(jobs, stored))
+        return answers
+
+    async def handled(self, group: str, event_id: str, *, tx: object | None = None) -> bool:
+        if tx is not None:
+            return await (await self._home.adopt(tx)).run(handled(group, event_id))
+        return await self._database.write(partial(handled, group, event_id))
+
+    async def prune(self, *, keep: float, limit: int = 1000) -> int:
+        return await self._database.write(partial(prune, keep=keep, limit=limit), repeatable=True)

@@ -1,0 +1,48 @@
+"""Who runs for a group and what it hears, and how many of its jobs wait."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import partial
+
+from holdfast.store.edge import checked
+from holdfast.store.sqlite.connection import Db
+from holdfast.store.sqlite.subject import Subject
+
+
+def announce(db: Db, group: str, *, member: str, hears: str | None, ttl: float) -> None:
+    db.run(
+        "DELETE FROM holdfast_event_member WHERE group_name = ? AND (member = ? OR until <= ?)",
+        group, member, db.now,
+    )  # fmt: skip
+    if hears is not None:
+        sql = "INSERT INTO holdfast_event_member (group_name, member, hears, until) VALUES (?, ?, ?, ?)"
+        db.run(sql, group, member, hears, db.now + ttl)
+
+
+def announced(db: Db, group: str) -> list[str]:
+    sql = "SELECT DISTINCT hears FROM holdfast_event_member WHERE group_name = ? AND until > ? ORDER BY hears"
+    return [hears for (hears,) in db.rows(sql, group, db.now)]
+
+
+def waiting(db: Db, tasks: Sequence[str], *, limit: int) -> int:
+    found = 0
+    for task in tasks:
+        sql = "SELECT count(*) FROM (SELECT 1 FROM holdfast_queued WHERE bounded_task = ? LIMIT ?)"
+        found += db.value(sql, task, limit - found)
+        if found >= limit:
+            break
+    return found
+
+
+@checked
+class Groups(Subject):
+    async def announce(self, group: str, member: str, hears: str | None, *, ttl: float) -> None:
+        call = partial(announce, group=group, member=member, hears=hears, ttl=ttl)
+        await self._file.write(call, repeatable=True)
+
+    async def announced(self, group: str) -> list[str]:
+        return await self._file.read(partial(announced, group=group))
+
+    async def waiting(self, tasks: Sequence[str], *, limit: int) -> int:
+        return await self._file.read(partial(waiting, tasks=tasks, limit=limit))

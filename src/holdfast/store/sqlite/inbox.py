@@ -1,0 +1,124 @@
+"""The inbox: each group has one delivery of each event, and a cursor in the log that only goes on."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import partial
+
+from holdfast.store import event_verdicts
+from holdfast.store.bell import news_of
+from holdfast.store.edge import checked
+from holdfast.store.event_records import Cursor, Delivery
+from holdfast.store.records import Enqueued, Lease
+from holdfast.store.sqlite import audit
+from holdfast.store.sqlite.connection import Db
+from holdfast.store.sqlite.jobs import enqueue
+from holdfast.store.sqlite.leases import is_held
+from holdfast.store.sqlite.subject import Subject
+
+_SUBSCRIBE = """
+    INSERT INTO holdfast_event_group (name, position, seen_at)
+    SELECT ?1, iif(?2, 0, value), ?3 FROM holdfast_counter WHERE name = 'position'
+    ON CONFLICT (name) DO UPDATE SET seen_at = excluded.seen_at
+    RETURNING name, position, seen_at"""
+_DELIVER = """
+    INSERT INTO holdfast_inbox (group_name, event_id, job_id, at) VALUES (?, ?, ?, ?) ON CONFLICT DO NOTHING"""
+_OURS = "SELECT job_id FROM holdfast_inbox WHERE group_name = ? AND event_id = ?"
+_MOVE = """
+    INSERT INTO holdfast_event_group (name, position, seen_at) VALUES (?, ?, ?)
+    ON CONFLICT (name) DO UPDATE SET position = max(position, excluded.position), seen_at = excluded.seen_at"""
+_HANDLED = """
+    INSERT INTO holdfast_inbox (group_name, event_id, at, handled_at) VALUES (?1, ?2, ?3, ?3)
+    ON CONFLICT DO UPDATE SET handled_at = excluded.handled_at WHERE handled_at IS NULL"""
+_PRUNE = """
+    DELETE FROM holdfast_inbox WHERE (group_name, event_id) IN (
+        SELECT group_name, event_id FROM holdfast_inbox AS i
+        WHERE at <= ? AND (handled_at IS NOT NULL OR NOT EXISTS (SELECT 1 FROM holdfast_job AS j WHERE j.id = i.job_id))
+        ORDER BY at LIMIT ?)"""
+
+
+def subscribe(db: Db, group: str, *, from_start: bool) -> Cursor:
+    row = db.row(_SUBSCRIBE, group, from_start, db.now)
+    assert row is not None
+    return Cursor(*row)
+
+
+def cursors(db: Db) -> list[Cursor]:
+    return [
+        Cursor(*row)
+        for row in db.rows("SELECT name, position, seen_at FROM holdfast_event_group ORDER BY name")
+    ]
+
+
+def unsubscribe(db: Db, group: str, *, actor: str) -> bool:
+    sql = "DELETE FROM holdfast_event_group WHERE name = ? RETURNING name, position, seen_at"
+    row = db.row(sql, group)
+    if row is None:
+        return False
+    audit.write(db, event_verdicts.unsubscribed(Cursor(*row), actor=actor))
+    return True
+
+
+def deliver(
+    db: Db, group: str, *, deliveries: Sequence[Delivery], upto: int | None, lease: Lease | None
+) -> list[bool] | None:
+    if lease is not None and not is_held(db, lease):
+        return None
+    new = [each for each in deliveries if db.run(_DELIVER, group, each.event_id, each.job.id, db.now)]
+    if new:
+        enqueue(db, [each.job for each in new])
+    if upto is not None:
+        db.run(_MOVE, group, upto, db.now)
+    return _answers(db, group, deliveries)
+
+
+def _answers(db: Db, group: str, deliveries: Sequence[Delivery]) -> list[bool]:
+    """A delivery with our own job is ours, also when it was stored by a first try whose answer was lost."""
+    told, answers = set[str](), list[bool]()
+    for each in deliveries:
+        is_ours = each.event_id not in told and db.value(_OURS, group, each.event_id) == each.job.id
+        answers.append(is_ours)
+        told.add(each.event_id)
+    return answers
+
+
+def handled(db: Db, group: str, event_id: str) -> bool:
+    return bool(db.run(_HANDLED, group, event_id, db.now))
+
+
+def prune(db: Db, *, keep: float, limit: int) -> int:
+    return db.run(_PRUNE, db.now - keep, limit)
+
+
+@checked
+class Inbox(Subject):
+    async def subscribe(self, group: str, *, from_start: bool = False) -> Cursor:
+        return await self._file.write(partial(subscribe, group=group, from_start=from_start), repeatable=True)
+
+    async def cursors(self) -> list[Cursor]:
+        return await self._file.read(cursors)
+
+    async def unsubscribe(self, group: str, *, actor: str) -> bool:
+        return await self._file.write(partial(unsubscribe, group=group, actor=actor))
+
+    async def deliver(
+        self,
+        group: str,
+        deliveries: Sequence[Delivery],
+        *,
+        upto: int | None = None,
+        lease: Lease | None = None,
+    ) -> list[bool] | None:
+        call = partial(deliver, group=group, deliveries=deliveries, upto=upto, lease=lease)
+        answers = await self._file.write(call, repeatable=True)
+        if answers is not None:
+            jobs = [each.job for each in deliveries]
+            stored = [Enqueued(job.id, new) for job, new in zip(jobs, answers, strict=True)]
+            self._file.hint(news_of(jobs, stored))
+        return answers
+
+    async def handled(self, group: str, event_id: str, *, tx: object | None = None) -> bool:
+        return await self._file.write(partial(handled, group=group, event_id=event_id), tx=tx)
+
+    async def prune(self, *, keep: float, limit: int = 1000) -> int:
+        return await self._file.write(partial(prune, keep=keep, limit=limit), repeatable=True)

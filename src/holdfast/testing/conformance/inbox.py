@@ -1,0 +1,216 @@
+"""The inbox: each group gets each event once, as a job, and its place in the log only goes on."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+from holdfast.kernel.ids import new_id, new_ids
+from holdfast.kernel.outcomes import Dead, Done
+from holdfast.store.event_records import Cursor, Delivery
+from holdfast.store.ports import Store
+from holdfast.store.records import Finish
+from holdfast.store.states import Held, State
+from holdfast.testing.conformance.harness import Conformance
+from holdfast.testing.conformance.kit import (
+    READY,
+    Rollback,
+    end,
+    held,
+    ids,
+    job,
+    raises,
+    state_of,
+    take,
+    take_one,
+    total,
+)
+from holdfast.testing.conformance.outbox import publish
+
+
+def delivery(event_id: str | None = None, **options: Any) -> Delivery:
+    return Delivery(event_id or new_id(), job(**options))
+
+
+async def deliver_one(store: Store, group: str = "billing", **options: Any) -> Delivery:
+    made = delivery(**options)
+    assert await store.inbox.deliver(group, [made]) == [True]
+    return made
+
+
+class InboxConformance(Conformance):
+    async def test_a_group_hears_from_now_on_or_from_the_start(self, store: Store) -> None:
+        await publish(store, "a", "b")
+        now, last = await store.now(), (await store.outbox.lag()).position
+        assert await store.inbox.subscribe("new") == Cursor("new", last, now)
+        assert await store.inbox.subscribe("all", from_start=True) == Cursor("all", 0, now)
+        await publish(store, "a")
+        await self.advance(store, 5)
+        assert await store.inbox.subscribe("new", from_start=True) == Cursor("new", last, now + 5), (
+            "it is known"
+        )
+        assert await store.inbox.cursors() == [Cursor("all", 0, now), Cursor("new", last, now + 5)]
+
+    async def test_a_group_may_be_forgotten(self, store: Store) -> None:
+        await store.inbox.subscribe("old")
+        assert await store.inbox.unsubscribe("old", actor="ada")
+        assert not await store.inbox.unsubscribe("old", actor="ada")
+        assert await store.inbox.cursors() == []
+        [entry] = await store.audit.find(subject="group:old")
+        assert (entry.actor, entry.action) == ("ada", "group.unsubscribe")
+
+    async def test_a_delivery_is_a_job(self, store: Store) -> None:
+        one, two = delivery(), delivery(delay=60)
+        assert await store.inbox.deliver("billing", [one, two]) == [True, True]
+        assert await state_of(store, one.job.id) == READY
+        assert await state_of(store, two.job.id) == held(Held.TIME)
+
+    async def test_a_group_has_each_event_once(self, store: Store) -> None:
+        first = await deliver_one(store)
+        twin = delivery(first.event_id)
+        new = delivery()
+        other = await self.second(store)
+        assert await other.inbox.deliver("billing", [twin, new, delivery(new.event_id)]) == [
+            False,
+            True,
+            False,
+        ]
+        assert await total(store) == 2
+        assert await store.jobs.get(twin.job.id) is None
+        assert await store.inbox.deliver("mail", [delivery(first.event_id)]) == [True]
+        assert await total(store) == 3
+
+    async def test_a_call_that_is_made_again_is_told_what_the_first_was(self, store: Store) -> None:
+        deliveries = [delivery(), delivery()]
+        assert await store.inbox.deliver("billing", deliveries, upto=7) == [True, True]
+        assert await store.inbox.deliver("billing", deliveries, upto=7) == [True, True]
+        assert await total(store) == 2
+
+    async def test_an_event_id_may_be_any_name(self, store: Store) -> None:
+        made = Delivery("Zoë/42", job())
+        assert await store.inbox.deliver("billing", [made]) == [True]
+        assert await store.inbox.handled("billing", "Zoë/42")
+
+    async def test_deliveries_of_one_key_are_handled_in_order(self, store: Store) -> None:
+        made = [delivery(ordered="billing:a") for _ in range(3)]
+        await store.inbox.deliver("billing", made)
+        for each in made:
+            await store.holds.promote()
+            claim = await take_one(store)
+            assert claim.job_id == each.job.id
+            assert await take(store) == []
+            assert await end(store, claim)
+
+    async def test_a_cursor_goes_on_and_never_back(self, store: Store) -> None:
+        await store.inbox.subscribe("billing", from_start=True)
+        for upto, expected in ((5, 5), (3, 5), (None, 5), (8, 8)):
+            await self.advance(store, 1)
+            assert await store.inbox.deliver("billing", [], upto=upto) == []
+            [cursor] = await store.inbox.cursors()
+            assert cursor.position == expected
+        assert cursor.seen_at == await store.now()
+
+    async def test_a_lost_lease_stores_nothing(self, store: Store) -> None:
+        await store.inbox.subscribe("billing", from_start=True)
+        lost = await store.leases.acquire("group:billing", owner="c1", ttl=30)
+        assert lost is not None
+        assert await store.inbox.deliver("billing", [delivery()], upto=1, lease=lost) == [True]
+        await self.advance(store, 30)
+        assert await store.inbox.deliver("billing", [delivery()], upto=2, lease=lost) is None
+        lease = await store.leases.acquire("group:billing", owner="c2", ttl=30)
+        assert await store.inbox.deliver("billing", [delivery()], upto=2, lease=lost) is None
+        assert (await total(store), (await store.inbox.cursors())[0].position) == (1, 1)
+        assert await store.inbox.deliver("billing", [delivery()], upto=2, lease=lease) == [True]
+
+    async def test_an_event_is_handled_once(self, store: Store) -> None:
+        made = await deliver_one(store)
+        async with store.transaction() as tx:
+            assert await store.inbox.handled("billing", made.event_id, tx=tx)
+            assert not await store.inbox.handled("billing", made.event_id, tx=tx)
+        async with store.transaction() as tx:
+            assert not await store.inbox.handled("billing", made.event_id, tx=tx)
+            assert await store.inbox.handled("mail", made.event_id, tx=tx), "another group"
+
+    async def test_an_event_is_handled_with_its_transaction_or_not_at_all(self, store: Store) -> None:
+        made = await deliver_one(store)
+        claim = await take_one(store)
+        with raises(Rollback):
+            async with store.transaction() as tx:
+                assert await store.inbox.handled("billing", made.event_id, tx=tx)
+                raise Rollback
+        async with store.transaction() as tx:
+            assert await store.inbox.handled("billing", made.event_id, tx=tx)
+            assert await store.claims.finish([Finish(claim, Done())], tx=tx) == [True]
+
+    async def test_what_was_forgotten_is_handled_all_the_same(self, store: Store) -> None:
+        event_id = new_id()
+        async with store.transaction() as tx:
+            assert await store.inbox.handled("billing", event_id, tx=tx)
+        assert not await store.inbox.handled("billing", event_id)
+        assert await store.inbox.deliver("billing", [delivery(event_id)]) == [False]
+
+    async def test_a_dead_delivery_that_is_replayed_is_the_same(self, store: Store) -> None:
+        made = await deliver_one(store, ordered="billing:a")
+        await store.holds.promote()
+        await end(store, await take_one(store), Dead("broken"))
+        await self.advance(store, 1000)
+        assert await store.inbox.prune(keep=1) == 0, "a person may want it again"
+        assert await store.inbox.deliver("billing", [delivery(made.event_id)]) == [False]
+        [replayed] = await store.dead.replay([made.job.id], actor="ada")
+        assert replayed.outcome == "queued"
+        await store.holds.promote()
+        assert ids(await take(store)) == [made.job.id]
+        async with store.transaction() as tx:
+            assert await store.inbox.handled("billing", made.event_id, tx=tx)
+
+    async def test_prune_forgets_what_is_handled_or_has_no_job(self, store: Store) -> None:
+        done, open_, gone = [await deliver_one(store) for _ in range(3)]
+        for _ in range(3):
+            claim = await take_one(store)
+            if claim.job_id == gone.job.id:
+                await end(store, claim)
+        await store.inbox.handled("billing", done.event_id)
+        await self.advance(store, 100)
+        young = await deliver_one(store)
+        await store.inbox.handled("billing", young.event_id)
+        assert await store.inbox.prune(keep=101) == 0
+        assert await store.inbox.prune(keep=100) == 1, "of the job that is over there is a record"
+        await store.history.prune(keep=0)
+        assert await store.inbox.prune(keep=100) == 1
+        again = [delivery(each.event_id) for each in (done, open_, gone, young)]
+        assert await store.inbox.deliver("billing", again) == [True, False, True, False]
+
+    async def test_prune_forgets_the_oldest_first_and_not_too_many(self, store: Store) -> None:
+        made = [delivery() for _ in range(5)]
+        for each in made:
+            await store.inbox.deliver("billing", [each])
+            await store.inbox.handled("billing", each.event_id)
+            await self.advance(store, 1)
+        assert await store.inbox.prune(keep=0, limit=3) == 3
+        assert await store.inbox.deliver("billing", made[3:]) == [True, True], "it is as before: ours"
+        assert await total(store) == 5
+
+    async def test_many_who_deliver_at_once_store_each_event_once(self, store: Store) -> None:
+        clients = [store, await self.second(store), await self.second(store)]
+        event_ids = [new_id() for _ in range(20)]
+        answers = await asyncio.gather(
+            *(
+                clients[n % 3].inbox.deliver("billing", [delivery(each) for each in event_ids])
+                for n in range(9)
+            )
+        )
+        assert [sum(bool(answer and answer[place]) for answer in answers) for place in range(20)] == [1] * 20
+        assert await total(store) == 20
+
+    async def test_jobs_of_one_story_are_found_also_when_they_are_over(self, store: Store) -> None:
+        made = [delivery(id=each, correlation_id="c1", queue=f"q{n}") for n, each in enumerate(new_ids(3))]
+        await store.inbox.deliver("billing", [*made, delivery(correlation_id="c2"), delivery()])
+        await end(store, await take_one(store, "q0"))
+        await store.jobs.cancel(made[1].job.id, "no")
+        found = await store.jobs.find(correlation_id="c1")
+        assert [record.id for record in found] == [each.job.id for each in reversed(made)]
+        assert {record.state for record in found} == {State.SUCCEEDED, State.CANCELLED, State.QUEUED}
+        [one] = await store.jobs.find(correlation_id="c1", queue="q2", limit=1)
+        assert one.id == made[2].job.id
+        assert await store.jobs.find(correlation_id="c1", before=found[1].id, limit=9) == found[-1:]
+        assert await store.jobs.find(correlation_id="c9") == []

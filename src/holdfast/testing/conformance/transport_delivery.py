@@ -1,0 +1,136 @@
+"""What a member of a group gets, gets again, and never gets again."""
+
+from __future__ import annotations
+
+import asyncio
+
+from holdfast.kernel.spawn import end, spawn
+from holdfast.testing.conformance.harness import Conformance
+from holdfast.testing.conformance.transport_kit import (
+    HELD,
+    SOON,
+    bodies,
+    firsts,
+    in_time,
+    marks_of,
+    publish,
+    take,
+    take_all,
+    texts_of,
+)
+from holdfast.transport.port import Transport
+
+
+class DeliveryConformance(Conformance):
+    async def test_no_more_is_fetched_than_there_is_room_for(self, store: Transport) -> None:
+        """What is fetched and not acknowledged is kept from the other members."""
+        consumer = await store.consumer("billing", "m", redeliver_after=HELD)
+        await publish(store, bodies(10))
+        found: list[bytes] = []
+        while len(found) < 9:
+            some = await consumer.fetch(3, wait=1)
+            assert len(some) <= 3
+            found += texts_of(some)
+        other = await store.consumer("billing", "other", redeliver_after=HELD)
+        found += texts_of(await take(other, 10 - len(found)))
+        assert sorted(found) == sorted(bodies(10))
+
+    async def test_nothing_new_is_an_empty_list(self, store: Transport) -> None:
+        consumer = await store.consumer("billing", "m", redeliver_after=HELD)
+        assert await in_time(consumer.fetch(5, wait=0)) == []
+        assert await in_time(consumer.fetch(5, wait=0.1)) == []
+
+    async def test_what_is_there_comes_without_waiting(self, store: Transport) -> None:
+        consumer = await store.consumer("billing", "m", redeliver_after=HELD)
+        await publish(store, bodies(2))
+        assert texts_of(await take(consumer, 2)) == bodies(2)
+        await publish(store, bodies(1, 3))
+        found = await in_time(consumer.fetch(100, wait=1000))
+        assert texts_of(found) == bodies(1, 3)
+
+    async def test_who_waits_gets_a_message_when_it_comes(self, store: Transport) -> None:
+        consumer = await store.consumer("billing", "m", redeliver_after=HELD)
+        waiting = spawn(consumer.fetch(100, wait=1000), name="waiting")
+        other = await self.second(store)
+        await asyncio.sleep(0.05)  # most often it waits by now; it is no matter if not
+        await publish(other, bodies(1))
+        assert texts_of(await in_time(waiting)) == bodies(1)
+
+    async def test_who_stops_waiting_loses_nothing(self, store: Transport) -> None:
+        consumer = await store.consumer("billing", "m", redeliver_after=SOON)
+        for number in range(1, 6):
+            waiting = spawn(consumer.fetch(100, wait=1000), name="waiting")
+            await asyncio.sleep(0.01 * number)
+            await publish(store, bodies(1, number))
+            await end(waiting)
+        assert sorted(firsts(texts_of(await take_all(consumer, bodies(5))))) == bodies(5)
+
+    async def test_what_is_held_too_long_comes_again_to_another(self, store: Transport) -> None:
+        first = await store.consumer("billing", "first", redeliver_after=SOON)
+        await publish(store, bodies(3), "k")
+        assert texts_of(await take(first, 3)) == bodies(3)
+        other = await self.second(store)
+        second = await other.consumer("billing", "second", redeliver_after=SOON)
+        found = await take(second, 3)
+        assert sorted(texts_of(found)) == bodies(3)
+        assert all(each.redelivered for each in found)
+
+    async def test_what_is_acknowledged_never_comes_again(self, store: Transport) -> None:
+        consumer = await store.consumer("billing", "m", redeliver_after=SOON)
+        await publish(store, bodies(5))
+        found = await take_all(consumer, bodies(5), ack=False)
+        await consumer.ack(marks_of(found))
+        await consumer.ack(marks_of(found))
+        await asyncio.sleep(2 * SOON)  # that nothing happens can only be seen in time
+        assert await consumer.fetch(100, wait=SOON) == []
+        assert await store.backlog("billing") in (0, None)
+
+    async def test_acknowledging_one_leaves_the_others(self, store: Transport) -> None:
+        """Where there are offsets, the gap must not be passed over."""
+        consumer = await store.consumer("billing", "m", redeliver_after=SOON)
+        await publish(store, bodies(3))
+        found = {each.body: each.mark for each in await take_all(consumer, bodies(3), ack=False)}
+        await consumer.ack([found[bodies(1, 2)[0]]])
+        again = await take_all(consumer, [bodies(1)[0], bodies(1, 3)[0]])
+        assert {each.body for each in again} >= {bodies(1)[0], bodies(1, 3)[0]}
+
+    async def test_a_late_acknowledgement_counts(self, store: Transport) -> None:
+        """It is stored, whoever has it now."""
+        first = await store.consumer("billing", "first", redeliver_after=SOON)
+        second = await store.consumer("billing", "second", redeliver_after=SOON)
+        await publish(store, bodies(1))
+        (late,) = await take(first, 1)
+        await take_all(second, bodies(1), ack=False)
+        await first.ack([late.mark])
+        assert await store.backlog("billing") in (0, None)
+
+    async def test_what_is_given_back_comes_at_once(self, store: Transport) -> None:
+        first = await store.consumer("billing", "first", redeliver_after=HELD)
+        other = await self.second(store)
+        second = await other.consumer("billing", "second", redeliver_after=HELD)
+        await publish(store, bodies(3))
+        found = await take(first, 3)
+        await first.give_back(marks_of(found)[:2])
+        again = await take(second, 2)
+        assert sorted(texts_of(again)) == bodies(2)
+        await second.give_back(marks_of(again))
+        assert sorted(texts_of(await take(first, 2))) == bodies(2)
+
+    async def test_giving_back_what_is_acknowledged_does_nothing(self, store: Transport) -> None:
+        consumer = await store.consumer("billing", "m", redeliver_after=HELD)
+        await publish(store, bodies(2))
+        found = await take(consumer, 2)
+        await consumer.ack(marks_of(found))
+        await consumer.give_back(marks_of(found))
+        await consumer.give_back([])
+        await consumer.ack([])
+        assert await consumer.fetch(10, wait=SOON) == []
+
+    async def test_who_leaves_gives_back_what_he_holds(self, store: Transport) -> None:
+        first = await store.consumer("billing", "first", redeliver_after=HELD)
+        await publish(store, bodies(4))
+        found = await take(first, 3, limit=3)
+        await first.ack([found[0].mark])
+        await first.close()
+        second = await store.consumer("billing", "second", redeliver_after=HELD)
+        assert sorted(texts_of(await take(second, 3))) == bodies(3, 2)

@@ -1,0 +1,407 @@
+"""Views: rows and checkpoint in one fenced commit, generations, and what a projection could not take."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+from holdfast.kernel.errors import StoreUnavailable, UsageError
+from holdfast.kernel.ids import new_id
+from holdfast.store.event_records import READER_KEPT
+from holdfast.store.ports import Store
+from holdfast.store.records import Lease
+from holdfast.store.view_records import BURIED, Checkpoint, NewRow, SetAside, ViewBatch, ViewRow, behind
+from holdfast.testing.conformance.harness import Conformance
+from holdfast.testing.conformance.kit import raises
+from holdfast.testing.conformance.lost_answers import lost, once
+from holdfast.testing.conformance.outbox import publish
+
+VIEW = "orders"
+
+
+async def lead(store: Store, owner: str = "w1") -> Lease:
+    lease = await store.leases.acquire(f"view:{VIEW}", owner=owner, ttl=30)
+    assert lease is not None, "the lease should be free"
+    return lease
+
+
+async def begun(store: Store) -> Lease:
+    """A view at position 0, and the lease of who runs it."""
+    await store.views.begin(VIEW, start=0)
+    return await lead(store)
+
+
+def batch(*rows: NewRow, after: int = 0, upto: int | None = None, **options: Any) -> ViewBatch:
+    """From one checkpoint to the next, which is by itself as far as the newest row."""
+    ends = [row.position for row in rows]
+    options = {"view": VIEW, "generation": 1, **options}
+    return ViewBatch(after=after, upto=max([after, *ends]) if upto is None else upto, rows=rows, **options)
+
+
+def row(key: str, position: int, data: str | None = "{}", **options: Any) -> NewRow:
+    return NewRow(key=key, position=position, data=data, **options)
+
+
+def aside(position: int, key: str | None = "a", error: str = "ValueError: no") -> SetAside:
+    return SetAside(position=position, event_id=new_id(), event='{"id":1}', error=error, key=key)
+
+
+async def serving(store: Store) -> Checkpoint:
+    (found,) = [each for each in await store.views.checkpoints(view=VIEW) if each.state == "serving"]
+    return found
+
+
+async def got(store: Store, key: str) -> ViewRow:
+    found = await store.views.get(VIEW, key)
+    assert found is not None, f"the row {key!r} should be there"
+    return found
+
+
+async def keys(store: Store, **options: Any) -> list[str]:
+    return [each.key for each in await store.views.find(VIEW, **options)]
+
+
+class ViewsConformance(Conformance):
+    async def test_a_view_begins_once_where_it_is_told_to(self, store: Store) -> None:
+        first = await store.views.begin(VIEW, start=7)
+        assert (first.view, first.generation, first.state) == (VIEW, 1, "serving")
+        assert (first.start, first.position, first.history) == (7, 7, False)
+        await self.advance(store, 5)
+        again = await store.views.begin(VIEW, start=99, history=True)
+        assert (again.generation, again.start, again.position, again.history) == (1, 7, 7, True)
+        assert (again.begun_at, again.seen_at) == (first.begun_at, first.seen_at + 5)
+        assert await store.views.checkpoints() == [again]
+
+    async def test_of_many_who_begin_a_view_at_once_one_makes_it(self, store: Store) -> None:
+        other = await self.second(store)
+        found = await asyncio.gather(*(each.views.begin(VIEW, start=0) for each in [store, other] * 5))
+        assert {each.generation for each in found} == {1}
+
+    async def test_checkpoints_are_by_view_and_generation(self, store: Store) -> None:
+        for view in ("b", "ä", "B"):
+            await store.views.begin(view, start=0)
+        await store.views.begin_rebuild("b", start=0, actor="ada")
+        found = [(each.view, each.generation) for each in await store.views.checkpoints()]
+        assert found == [("B", 1), ("b", 1), ("b", 2), ("ä", 1)]
+        assert [each.view for each in await store.views.checkpoints(view="b")] == ["b", "b"]
+        assert len(await store.views.checkpoints(limit=2)) == 2
+
+    async def test_rows_and_checkpoint_are_kept_together(self, store: Store) -> None:
+        lease = await begun(store)
+        new = row("a", 3, '{"n":1}', source="order:1", version=2)
+        assert await store.views.apply(lease, batch(new, row("b", 2), upto=5))
+        assert (await serving(store)).position == 5
+        now = await store.now()
+        assert await got(store, "a") == ViewRow(
+            key="a", data='{"n":1}', source="order:1", version=2, position=3, updated_at=now
+        )
+        assert await store.views.get(VIEW, "c") is None
+        assert await store.views.get("other", "a") is None
+
+    async def test_a_batch_without_rows_moves_the_checkpoint(self, store: Store) -> None:
+        lease = await begun(store)
+        await self.advance(store, 5)
+        assert await store.views.apply(lease, batch(upto=9))
+        found = await serving(store)
+        assert (found.position, found.seen_at) == (9, await store.now())
+
+    async def test_a_batch_that_was_made_from_another_checkpoint_is_refused(self, store: Store) -> None:
+        lease = await begun(store)
+        assert await store.views.apply(lease, batch(row("a", 1), upto=2))
+        for after in (0, 1, 3):
+            assert not await store.views.apply(lease, batch(row("a", 7), after=after, upto=7))
+        assert (await serving(store)).position == 2
+        assert (await got(store, "a")).position == 1
+
+    async def test_a_lost_lease_writes_nothing(self, store: Store) -> None:
+        zombie = await begun(store)
+        await self.advance(store, 30)
+        assert not await store.views.apply(zombie, batch(row("a", 1))), "it has ended"
+        other = await self.second(store)
+        holder = await lead(other, "w2")
+        assert not await store.views.apply(zombie, batch(row("a", 1))), "another holds it"
+        assert await other.views.apply(holder, batch(row("b", 1)))
+        assert await keys(store) == ["b"]
+
+    async def test_of_two_who_apply_one_batch_one_does(self, store: Store) -> None:
+        lease = await begun(store)
+        other = await self.second(store)
+        clients = [store, other] * 3
+        batches = [batch(row(f"k{place}", 1), upto=1) for place in range(len(clients))]
+        for place, client in enumerate(clients):  # each says that it comes from the beginning
+            assert await client.views.apply(lease, batches[place]) is True
+        assert await keys(store) == ["k0"], "the others were told that the same lease has done it"
+
+    async def test_no_row_goes_back(self, store: Store) -> None:
+        lease = await begun(store)
+        assert await store.views.apply(lease, batch(row("a", 5, '"new"'), upto=5))
+        late = batch(row("a", 4, '"old"'), row("b", 4), after=5)
+        assert await store.views.apply(lease, late)
+        assert [(await got(store, key)).position for key in ("a", "b")] == [5, 4]
+        assert (await got(store, "a")).data == '"new"'
+
+    async def test_a_deleted_row_is_remembered_and_not_found(self, store: Store) -> None:
+        lease = await begun(store)
+        assert await store.views.apply(lease, batch(row("a", 1), row("b", 2)))
+        gone = row("a", 3, None, source="order:1", version=4)
+        assert await store.views.apply(lease, batch(gone, after=2))
+        found = await got(store, "a")
+        assert (found.data, found.version, found.position) == (None, 4, 3)
+        assert await keys(store) == ["b"]
+
+    async def test_find_goes_by_key_and_page(self, store: Store) -> None:
+        lease = await begun(store)
+        names = ["B", "a", "a:1", "a:2", "aa", "b", "ä", "\U0001f98a"]
+        assert await store.views.apply(lease, batch(*(row(key, 1) for key in names)))
+        assert await keys(store) == names
+        assert await keys(store, limit=3) == names[:3]
+        assert await keys(store, after="a:1", limit=2) == ["a:2", "aa"]
+        assert await keys(store, prefix="a") == ["a", "a:1", "a:2", "aa"]
+        assert await keys(store, prefix="a:", after="a:1") == ["a:2"]
+        assert await keys(store, prefix="a:", after="z") == []
+        assert await keys(store, prefix="\U0001f98a") == ["\U0001f98a"]
+        assert await store.views.find("other") == []
+
+    async def test_load_gives_the_rows_of_one_generation(self, store: Store) -> None:
+        lease = await begun(store)
+        assert await store.views.apply(lease, batch(row("a", 1, '"one"'), row("b", 2, None)))
+        await store.views.begin_rebuild(VIEW, start=0, actor="ada")
+        assert await store.views.apply(lease, batch(row("a", 1, '"two"'), generation=2))
+        first = await store.views.load(VIEW, 1, ["c", "b", "a"])
+        assert [(each.key, each.data) for each in first.rows] == [("a", '"one"'), ("b", None)]
+        second = await store.views.load(VIEW, 2, ["a", "b"])
+        assert [(each.key, each.data) for each in second.rows] == [("a", '"two"')]
+        assert await store.views.load(VIEW, 1, []) == await store.views.load(VIEW, 9, ["a"])
+
+    # --- what a projection could not take ---
+
+    async def test_what_is_set_aside_holds_its_key(self, store: Store) -> None:
+        lease = await begun(store)
+        events = (aside(1), aside(2, "b"), aside(4, None))
+        assert await store.views.apply(lease, batch(upto=4, aside=events))
+        found = await store.views.aside(VIEW)
+        assert [(each.position, each.key, each.tries) for each in found] == [
+            (1, "a", 1),
+            (2, "b", 1),
+            (4, None, 1),
+        ]
+        assert [each.event_id for each in found] == [each.event_id for each in events]
+        assert (found[0].error, found[0].event, found[0].at) == (
+            "ValueError: no",
+            '{"id":1}',
+            await store.now(),
+        )
+        assert (await store.views.load(VIEW, 1, ["a", "b", "c"])).held == {"a", "b"}
+        assert [each.position for each in await store.views.aside(VIEW, after=1, limit=1)] == [2]
+        assert [each.position for each in await store.views.aside(VIEW, key="b")] == [2]
+        assert await store.views.aside(VIEW, generation=2) == []
+
+    async def test_another_try_is_counted_or_settles_it(self, store: Store) -> None:
+        lease = await begun(store)
+        first = aside(1)
+        assert await store.views.apply(lease, batch(upto=3, aside=(first, aside(2, "b"))))
+        await self.advance(store, 5)
+        again = SetAside(position=1, event_id=first.event_id, event=first.event, error="again", key="a")
+        assert await store.views.apply(
+            lease, batch(row("b", 2), after=3, upto=3, aside=(again,), settled=(2,))
+        )
+        (found,) = await store.views.aside(VIEW)
+        assert (found.position, found.error, found.tries) == (1, "again", 2)
+        assert found.tried_at == found.at + 5
+        assert await keys(store) == ["b"]
+
+    async def test_any_error_can_be_told(self, store: Store) -> None:
+        lease = await begun(store)
+        assert await store.views.apply(lease, batch(upto=1, aside=(aside(1, error="half \ud83e \0" * 5000),)))
+        (found,) = await store.views.aside(VIEW)
+        assert 0 < len(found.error) <= 2000
+
+    # --- generations ---
+
+    async def test_the_old_generation_serves_until_the_switch(self, store: Store) -> None:
+        lease = await begun(store)
+        assert await store.views.apply(lease, batch(row("a", 1, '"old"'), row("gone", 2)))
+        building = await store.views.begin_rebuild(VIEW, start=0, actor="ada")
+        assert building is not None
+        assert (building.generation, building.state, building.position) == (2, "building", 0)
+        assert await store.views.apply(lease, batch(row("a", 1, '"new"'), generation=2, upto=2))
+        assert (await got(store, "a")).data == '"old"'
+        assert await store.views.switch(lease, VIEW, 2)
+        assert (await got(store, "a")).data == '"new"'
+        assert await keys(store) == ["a"]
+        assert (await serving(store)).generation == 2
+        assert not await store.views.apply(lease, batch(after=2, upto=3)), "the first generation is over"
+        (entry,) = await store.audit.find(subject=f"view:{VIEW}")
+        assert (entry.actor, entry.action) == ("ada", "view.rebuild")
+
+    async def test_a_generation_that_has_not_read_as_far_does_not_serve(self, store: Store) -> None:
+        lease = await begun(store)
+        assert await store.views.apply(lease, batch(upto=2))
+        await store.views.begin_rebuild(VIEW, start=0, actor="ada")
+        assert await store.views.apply(lease, batch(generation=2, upto=1))
+        assert not await store.views.switch(lease, VIEW, 2)
+        assert await store.views.apply(lease, batch(generation=2, after=1, upto=2))
+        assert not await store.views.switch(lease, VIEW, 1)
+        assert not await store.views.switch(lease, VIEW, 3)
+        assert await store.views.switch(lease, VIEW, 2)
+        assert not await store.views.switch(lease, VIEW, 2), "it serves already"
+
+    async def test_a_generation_in_which_a_row_would_go_back_does_not_serve(self, store: Store) -> None:
+        lease = await begun(store)
+        assert await store.views.apply(lease, batch(row("a", 1), upto=2, aside=(aside(2, "b"),)))
+        await store.views.begin_rebuild(VIEW, start=0, actor="ada")
+        waits = (aside(1), aside(2, "b"))
+        assert await store.views.apply(lease, batch(generation=2, upto=3, aside=(*waits, aside(3, "c"))))
+        assert not await store.views.switch(lease, VIEW, 2), "the old one has taken the first"
+        assert await store.views.apply(lease, batch(row("a", 1), generation=2, after=3, settled=(1,), upto=3))
+        assert await store.views.switch(lease, VIEW, 2), "of the others it knows no more"
+        assert [each.position for each in await store.views.aside(VIEW)] == [2, 3]
+
+    async def test_a_lost_lease_switches_nothing(self, store: Store) -> None:
+        zombie = await begun(store)
+        await store.views.begin_rebuild(VIEW, start=0, actor="ada")
+        await self.advance(store, 30)
+        assert not await store.views.switch(zombie, VIEW, 2)
+        holder = await lead(store, "w2")
+        assert not await store.views.switch(zombie, VIEW, 2)
+        assert await store.views.switch(holder, VIEW, 2)
+
+    async def test_another_rebuild_gives_up_the_one_before(self, store: Store) -> None:
+        lease = await begun(store)
+        await store.views.begin_rebuild(VIEW, start=0, actor="ada")
+        assert await store.views.apply(lease, batch(row("a", 1), generation=2))
+        third = await store.views.begin_rebuild(VIEW, start=0, actor="ada")
+        assert third is not None
+        assert third.generation == 3
+        assert not await store.views.apply(lease, batch(after=1, upto=2, generation=2))
+        assert [each.generation for each in await store.views.checkpoints()] == [1, 3]
+        assert await store.views.begin_rebuild("other", start=0, actor="ada") is None
+
+    async def test_prune_forgets_generations_that_are_over(self, store: Store) -> None:
+        lease = await begun(store)
+        old = [row(f"k{number}", 1) for number in range(5)]
+        assert await store.views.apply(lease, batch(*old, upto=2, aside=(aside(2),)))
+        await store.views.begin_rebuild(VIEW, start=0, actor="ada")
+        assert await store.views.apply(lease, batch(row("a", 1), generation=2, upto=2))
+        assert await store.views.prune() == 0
+        assert await store.views.switch(lease, VIEW, 2)
+        assert await store.views.prune(limit=4) == 4
+        assert await store.views.prune(limit=4) == 2
+        assert await store.views.prune(limit=4) == 0
+        assert await store.views.load(VIEW, 1, ["k4"]) == await store.views.load(VIEW, 9, ["k4"])
+        assert await keys(store) == ["a"]
+
+    async def test_prune_forgets_rows_that_were_deleted_long_ago(self, store: Store) -> None:
+        lease = await begun(store)
+        assert await store.views.apply(lease, batch(row("a", 1, None), row("b", 1)))
+        await self.advance(store, BURIED - 1)
+        assert await store.views.prune() == 0
+        await self.advance(store, 61)
+        assert await store.views.prune() == 1
+        assert await store.views.get(VIEW, "a") is None
+        assert await keys(store) == ["b"]
+
+    async def test_a_deleted_row_that_comes_back_is_not_forgotten(self, store: Store) -> None:
+        lease = await begun(store)
+        assert await store.views.apply(lease, batch(row("a", 1, None)))
+        assert await store.views.apply(lease, batch(row("a", 2), after=1))
+        await self.advance(store, BURIED + 61)
+        assert await store.views.prune() == 0
+        assert await keys(store) == ["a"]
+
+    async def test_a_view_that_is_forgotten_begins_anew(self, store: Store) -> None:
+        lease = await begun(store)
+        assert await store.views.apply(lease, batch(row("a", 1)))
+        assert await store.views.forget(VIEW, actor="ada")
+        assert not await store.views.forget(VIEW, actor="ada")
+        assert await store.views.checkpoints() == []
+        assert await keys(store) == []
+        assert not await store.views.apply(lease, batch(after=1, upto=2))
+        again = await store.views.begin(VIEW, start=3)
+        assert (again.generation, again.position) == (2, 3)
+        assert await store.views.prune() == 1
+        assert [each.action for each in await store.audit.find(subject=f"view:{VIEW}")] == ["view.forget"]
+
+    # --- what is kept for views ---
+
+    async def test_events_are_kept_until_every_view_has_read_them(self, store: Store) -> None:
+        lease = await begun(store)
+        await publish(store, "a", "b", "c")
+        await self.advance(store, 1)
+        assert await store.outbox.prune(keep=0) == 0
+        assert await store.views.apply(lease, batch(upto=2))
+        assert await store.outbox.prune(keep=0) == 2
+        await store.views.begin_rebuild(VIEW, start=2, actor="ada")
+        assert await store.views.apply(lease, batch(after=2, upto=3))
+        assert await store.outbox.prune(keep=0) == 0, "the one that is built has not read it"
+        assert await store.views.apply(lease, batch(after=2, upto=3, generation=2))
+        assert await store.outbox.prune(keep=0) == 1
+
+    async def test_events_are_kept_for_a_view_with_history(self, store: Store) -> None:
+        await publish(store, "a", "b", "c")
+        await self.advance(store, 1)
+        await store.views.begin(VIEW, start=1, history=True)
+        lease = await lead(store)
+        assert await store.views.apply(lease, batch(after=1, upto=3))
+        assert await store.outbox.prune(keep=0) == 1, "what is before its start"
+        assert await store.outbox.prune(keep=0) == 0
+        await store.views.begin(VIEW, start=1, history=False)
+        assert await store.outbox.prune(keep=0) == 2
+
+    async def test_a_view_that_nobody_runs_keeps_nothing(self, store: Store) -> None:
+        await store.views.begin(VIEW, start=0, history=True)
+        await store.views.begin("forgotten", start=0)
+        await publish(store, "a")
+        await self.advance(store, READER_KEPT - 1)
+        assert await store.outbox.prune(keep=0) == 0
+        assert await store.views.forget("forgotten", actor="ada")
+        assert await store.outbox.prune(keep=0) == 0
+        await self.advance(store, 1)
+        assert await store.outbox.prune(keep=0) == 1
+
+    # --- lost answers ---
+
+    async def test_a_batch_whose_answer_was_lost_was_applied_once(self, store: Store) -> None:
+        lease = await begun(store)
+        with once("store.after_commit", lost()):
+            assert await store.views.apply(lease, batch(row("a", 1), upto=2))
+        assert not await store.views.apply(lease, batch(row("a", 7), after=1, upto=7))
+        with once("store.after_commit", lost()):
+            assert await store.views.apply(lease, batch(after=2, upto=2, aside=(aside(1, "b"),)))
+        assert len(await store.views.aside(VIEW)) == 1
+        with once("store.after_commit", lost()):
+            assert (await store.views.begin(VIEW, start=0)).position == 2
+
+    async def test_a_batch_is_kept_whole_or_not_at_all(self, store: Store) -> None:
+        lease = await begun(store)
+        whole = batch(row("a", 1), upto=2, aside=(aside(2, "b"),))
+        with once("store.before_commit", StoreUnavailable("the disk is gone")), raises(StoreUnavailable):
+            await store.views.apply(lease, whole)
+        assert (await serving(store)).position == 0
+        assert await keys(store) == []
+        assert await store.views.aside(VIEW) == []
+        assert await store.views.apply(lease, whole)
+
+    async def test_what_a_batch_cannot_be(self, store: Store) -> None:
+        for wrong in (
+            {"after": 3, "upto": 2},
+            {"rows": (row("a", 1), row("a", 2))},
+            {"aside": (aside(1), aside(1, "b"))},
+            {"rows": ("a",)},
+            {"settled": ("x",)},
+            {"generation": 0},
+            {"view": ""},
+            {"upto": 2**63},
+        ):
+            with raises(UsageError):
+                ViewBatch(**{"view": VIEW, "generation": 1, "after": 0, "upto": 5, **wrong})  # type: ignore[arg-type]
+        for source, version in (("s", None), (None, 1), ("s", -1)):
+            with raises(UsageError):
+                row("a", 1, source=source, version=version)
+
+    async def test_what_is_behind_a_prefix(self, store: Store) -> None:
+        assert behind("") is None
+        assert behind("a") == "b"
+        assert behind("a\U0010ffff") == "b"
+        assert behind("\U0010ffff") is None
+        assert behind("a\ud7ff") == "a\ue000"

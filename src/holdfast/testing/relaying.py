@@ -1,0 +1,51 @@
+"""Moves events for tests: publishes what waits in the outbox, stores the jobs of those who hear it, and brings views up to date."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+
+from holdfast.events.consumer import LEASE_NAME as GROUP_LEASE
+from holdfast.events.relay import LEASE_NAME as RELAY_LEASE
+from holdfast.runtime.app import Holdfast
+from holdfast.store.records import Lease
+from holdfast.testing.running import LEASE, NAME
+from holdfast.views.projector import LEASE_NAME as VIEW_LEASE
+
+
+async def subscribe(hf: Holdfast) -> None:
+    """Make the program's groups known: a group hears what is published after that."""
+    for group in hf.bus.groups:
+        await hf.bus.consumer(group, NAME).subscribe()
+
+
+async def move_events(hf: Holdfast) -> bool:
+    """As the services of a worker would; whether there was anything to move. What a worker of another process does is left to it."""
+    if hf.bus.catalog.is_empty:
+        return False
+    hf.bus.check()
+    await subscribe(hf)
+    relay = hf.bus.relay(NAME)
+
+    async def publish(lease: Lease) -> bool:
+        found = False
+        while await relay.turn(lease):
+            found = True
+        return found
+
+    moved = await _leased(hf, RELAY_LEASE, publish)
+    for group in hf.bus.groups:
+        consumer = hf.bus.consumer(group, NAME)
+        moved |= await _leased(hf, GROUP_LEASE.format(group.name), consumer.catch_up)
+    for view in hf.views:
+        moved |= await _leased(hf, VIEW_LEASE.format(view.name), hf.views.projector(view, NAME).catch_up)
+    return moved
+
+
+async def _leased(hf: Holdfast, name: str, act: Callable[[Lease], Awaitable[bool]]) -> bool:
+    lease = await hf.store.leases.acquire(name, owner=NAME, ttl=LEASE)
+    if lease is None:
+        return False
+    try:
+        return await act(lease)
+    finally:
+        await hf.store.leases.release(lease)

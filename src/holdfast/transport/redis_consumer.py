@@ -1,0 +1,113 @@
+"""One member of a group on a Redis stream: new messages, and those that others have held too long."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+from contextlib import suppress
+from typing import Any
+
+from holdfast.kernel.clock import monotonic
+from holdfast.kernel.errors import NotOpen, TransportUnavailable, UsageError
+from holdfast.kernel.names import check_int, check_seconds
+from holdfast.kernel.show import show
+from holdfast.kernel.telemetry import note
+from holdfast.transport.port import Received
+from holdfast.transport.redis_link import GroupMissing, Link
+
+_LOOK_EVERY = 1.0  # seconds between two looks for what others hold too long, or have given back
+_FOR_EVER = 2**40  # milliseconds: held longer than any group allows
+_MOST = 10_000
+_AT_ONCE = 1_000
+_MARK = re.compile(r"\d{1,20}-\d{1,20}", re.ASCII)
+
+
+class RedisConsumer:
+    def __init__(self, link: Link, topic: str, group: str, member: str, *, redeliver_after: float) -> None:
+        self._link, self._topic, self._group, self._member = link, topic, group, member
+        self._redeliver_after = redeliver_after
+        self._next_look = 0.0
+        self._look_from = b"0-0"
+
+    async def join(self, *, from_start: bool) -> None:
+        await self._link.run("join", self._topic, self._group, int(from_start))
+
+    async def fetch(self, limit: int, *, wait: float) -> list[Received]:
+        check_int("limit", limit, 1, _MOST)
+        end = monotonic() + check_seconds("wait", wait)
+        while True:
+            try:
+                found = await self._overdue(limit)
+                if len(found) < limit:
+                    rest = 0.0 if found else min(end, self._next_look) - monotonic()
+                    found += await self._new(limit - len(found), rest)
+            except GroupMissing as error:
+                await self._join_again(error)
+                continue
+            if found or monotonic() >= end:
+                return found
+
+    async def _join_again(self, error: GroupMissing) -> None:
+        """From the start: nobody knows what of the messages that came since then the group has had."""
+        await self.join(from_start=True)
+        self._look_from = b"0-0"
+        note(
+            "transport.group_lost", transport="redis", topic=self._topic, group=self._group, error=str(error)
+        )
+
+    async def _overdue(self, limit: int) -> list[Received]:
+        """What somebody has held for too long, or has given back: in parts, from where the last look ended."""
+        if monotonic() < self._next_look:
+            return []
+        self._look_from, entries, *_ = await self._link.call(
+            "XAUTOCLAIM", self._topic, self._group, self._member, max(1, int(self._redeliver_after * 1000)),
+            self._look_from, "COUNT", limit,
+        )  # fmt: skip
+        if self._look_from == b"0-0":
+            self._next_look = monotonic() + min(_LOOK_EVERY, self._redeliver_after)
+        return _received(entries, redelivered=True)
+
+    async def _new(self, limit: int, wait: float) -> list[Received]:
+        milliseconds = int(wait * 1000)
+        block = ["BLOCK", milliseconds] if milliseconds > 0 else []  # 0 would be without end
+        answer = await self._link.call(
+            "XREADGROUP", "GROUP", self._group, self._member, "COUNT", limit, *block, "STREAMS", self._topic, ">",
+            longer=max(0.0, wait),
+        )  # fmt: skip
+        return _received(answer[0][1]) if answer else []
+
+    async def ack(self, marks: Sequence[str]) -> None:
+        _check(marks)
+        for place in range(0, len(marks), _AT_ONCE):
+            await self._link.call("XACK", self._topic, self._group, *marks[place : place + _AT_ONCE])
+
+    async def give_back(self, marks: Sequence[str]) -> None:
+        _check(marks)
+        for place in range(0, len(marks), _AT_ONCE):
+            await self._set_free(marks[place : place + _AT_ONCE])
+        self._next_look = 0.0  # it may be this one who takes them again
+
+    async def close(self) -> None:
+        with suppress(TransportUnavailable, NotOpen):
+            await self._set_free([], leaves=True)
+
+    async def _set_free(self, marks: Iterable[str], *, leaves: bool = False) -> None:
+        args = (self._group, self._member, _FOR_EVER, int(leaves), *marks)
+        await self._link.run("give_back", self._topic, *args)
+
+
+def _received(entries: Any, *, redelivered: bool = False) -> list[Received]:
+    """An entry without fields was deleted by hand. One that is not ours has no body: it is given all the same."""
+    return [
+        Received(fields.get(b"body", b""), mark.decode(), redelivered)
+        for mark, fields in entries
+        if fields is not None
+    ]
+
+
+def _check(marks: Sequence[Any]) -> None:
+    for mark in marks:
+        if not isinstance(mark, str) or _MARK.fullmatch(mark) is None:
+            raise UsageError(
+                f"{show(mark)} is not the mark of a message of Redis, such as '1700000000000-0'."
+            )

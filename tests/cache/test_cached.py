@@ -1,0 +1,554 @@
+"""Cached functions on every place: what is served, what is loaded, what is forgotten."""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import dataclass
+
+import msgspec
+import pytest
+from waiting import heard, until
+
+from holdfast.guards import deadline
+from holdfast.kernel.errors import DeadlinePassed, NotOpen, TimedOut, UsageError
+from holdfast.views.cache_terms import Terms
+
+
+class Source:
+    """Something that is slow to ask: counts how often it was, and answers when it is told to."""
+
+    def __init__(self):
+        self.loads, self.gate, self.error, self.running, self.most = [], asyncio.Event(), None, 0, 0
+        self.gate.set()
+
+    async def load(self, *args):
+        self.loads.append(args)
+        self.running += 1
+        self.most = max(self.most, self.running)
+        try:
+            number = len(self.loads)
+            await self.gate.wait()
+            if self.error is not None:
+                raise self.error
+            return number
+        finally:
+            self.running -= 1
+
+
+@pytest.fixture
+def source():
+    return Source()
+
+
+def declare(hf, on, source, **options):
+    terms = {"fresh": 300, "stale": 7200, "key": "gallery:{user}", "tags": ("user:{user}",), "on": on}
+
+    @hf.cached(**{**terms, **options})
+    async def gallery(user: int) -> int:
+        return await source.load(user)
+
+    return gallery
+
+
+@pytest.fixture
+def gallery(hf, on, source):
+    return declare(hf, on, source)
+
+
+@pytest.fixture
+def stale(hf, on, source):
+    """Stale from the moment that it is written."""
+    return declare(hf, on, source, fresh=0, key="stale:{user}")
+
+
+@pytest.fixture
+def old(hf, on, source):
+    """Too old soon after it is written."""
+    return declare(hf, on, source, fresh=0.001, stale=0.001, key="old:{user}")
+
+
+# --- serving ---
+
+
+async def test_what_is_fresh_is_not_loaded_again(gallery, source):
+    assert [await gallery(7), await gallery(7), await gallery(user=7), await gallery(8)] == [1, 1, 1, 2]
+    assert source.loads == [(7,), (8,)]
+    assert gallery.__name__ == "gallery"
+    assert gallery.key(7) == "gallery:7"
+    assert await gallery.__wrapped__(7) == 3
+
+
+async def test_what_is_stale_is_served_at_once_and_refreshed_behind(stale, source):
+    assert await stale(7) == 1
+    source.gate.clear()
+    assert [await stale(7) for _ in range(5)] == [1] * 5
+    await until(lambda: len(source.loads) == 2)
+    assert await stale(7) == 1, "the refresh is under way"
+    source.gate.set()
+    await until(lambda: source.running == 0)
+    assert len(source.loads) == 2
+    await until(lambda: becomes(stale, 2))
+
+
+async def becomes(function, least):
+    return await function(7) >= least
+
+
+async def test_what_is_too_old_is_waited_for(old, source):
+    assert await old(7) == 1
+    await asyncio.sleep(0.01)
+    assert await old(7) == 2
+
+
+async def test_many_callers_share_one_load(gallery, source):
+    source.gate.clear()
+    callers = [asyncio.create_task(gallery(7)) for _ in range(500)]
+    await until(lambda: source.loads)
+    source.gate.set()
+    assert await asyncio.gather(*callers) == [1] * 500
+    assert source.loads == [(7,)]
+
+
+async def test_two_processes_share_one_load(gallery, hf, other, on, source):
+    elsewhere = declare(other, on, source)
+    source.gate.clear()
+    callers = [asyncio.create_task(each(7)) for each in (gallery, elsewhere) * 20]
+    await until(lambda: source.loads)
+    await asyncio.sleep(0.05)
+    source.gate.set()
+    assert await asyncio.gather(*callers) == [1] * 40
+    assert source.loads == [(7,)]
+
+
+async def test_two_processes_have_one_refresher(stale, other, on, source):
+    elsewhere = declare(other, on, source, fresh=0, key="stale:{user}")
+    assert await stale(7) == 1
+    source.gate.clear()
+    for _ in range(10):
+        assert [await stale(7), await elsewhere(7)] == [1, 1]
+    await until(lambda: len(source.loads) == 2)
+    await asyncio.sleep(0.05)
+    assert len(source.loads) == 2
+    source.gate.set()
+
+
+# --- values ---
+
+
+@dataclass
+class Picture:
+    title: str
+    size: tuple[int, int]
+
+
+class Artist(msgspec.Struct):
+    name: str
+
+
+async def test_values_are_what_the_function_says_it_returns(hf, on):
+    @hf.cached(fresh=60, stale=60, on=on)
+    async def pictures(page: int) -> list[Picture]:
+        return [Picture("a", (page, 2))]
+
+    @hf.cached(fresh=60, stale=60, on=on)
+    async def artists() -> dict[str, Artist] | None:
+        return {"a": Artist("Ada")}
+
+    for _ in range(2):
+        assert await pictures(1) == [Picture("a", (1, 2))]
+        assert await artists() == {"a": Artist("Ada")}
+
+
+async def test_without_an_annotation_the_first_value_is_as_the_later_ones(hf, on):
+    @hf.cached(fresh=60, stale=60, on=on)
+    async def pair():
+        return (1, Artist("Ada"))
+
+    assert await pair() == [1, {"name": "Ada"}] == await pair()
+
+
+async def test_none_is_a_value(hf, on):
+    loads = []
+
+    @hf.cached(fresh=60, stale=60, on=on)
+    async def nothing() -> None:
+        loads.append(1)
+
+    assert [await nothing(), await nothing()] == [None, None]
+    assert loads == [1]
+
+
+async def test_each_caller_has_a_copy(hf, on):
+    @hf.cached(fresh=60, stale=60, on=on)
+    async def rows() -> list[int]:
+        return [1]
+
+    first, second = await asyncio.gather(rows(), rows())
+    first.append(2)
+    assert [second, await rows()] == [[1], [1]]
+
+
+async def test_what_cannot_be_kept_is_said_at_the_first_call(hf, on):
+    @hf.cached(fresh=60, stale=60, on=on)
+    async def thing() -> object:
+        return object()
+
+    @hf.cached(fresh=60, stale=60, on=on)
+    async def wrong() -> int:
+        return "seven"
+
+    @hf.cached(fresh=60, stale=60, on=on)
+    async def large() -> str:
+        return "x" * 2**20
+
+    with pytest.raises(UsageError, match=r"thing returns what cannot be cached.*has the type object"):
+        await thing()
+    with pytest.raises(UsageError, match=r"wrong returns what cannot be cached.*Expected `int`"):
+        await wrong()
+    with pytest.raises(UsageError, match=r"large returns what cannot be cached.*too large"):
+        await large()
+
+
+async def test_what_another_version_has_kept_is_loaded_anew(hf, on, source):
+    @hf.cached(fresh=60, stale=60, key="v:{user}", on=on)
+    async def versioned(user: int) -> int:
+        return await source.load(user)
+
+    place = hf.cache._places[on].kept
+    load = await place.begin("v:7", tags=(), lease=5)
+    await place.put(load, '"text"', fresh=60, stale=60)
+    with heard("cache.unreadable") as notes:
+        assert [await versioned(7), await versioned(7)] == [1, 1]
+    assert notes
+
+
+async def test_a_damaged_value_on_a_redis_is_loaded_anew(hf, on, gallery, source):
+    if on != "redis":
+        pytest.skip("databases know what text is")
+    assert await gallery(7) == 1
+    cache = hf.cache.redis
+    await cache._server._client.hset(cache._key("value", "gallery:7"), "value", b"\xff\xfe")
+    assert [await gallery(7), await gallery(7)] == [2, 2]
+
+
+async def test_a_plain_function_runs_in_a_thread_and_one_that_hides_a_coroutine_is_awaited(hf, on):
+    import functools
+    import threading
+
+    def plainly(function):
+        @functools.wraps(function)
+        def wrapper(*args):
+            return function(*args)
+
+        return wrapper
+
+    @hf.cached(fresh=60, stale=60, on=on)
+    def plain(user: int) -> str:
+        assert threading.current_thread() is not threading.main_thread()
+        return f"plain {user}"
+
+    @hf.cached(fresh=60, stale=60, on=on)
+    @plainly
+    async def hidden(user: int) -> str:
+        return f"hidden {user}"
+
+    assert [await plain(7), await plain(7), await hidden(7)] == ["plain 7", "plain 7", "hidden 7"]
+
+
+async def test_from_a_thread(hf, gallery, source):
+    assert await asyncio.to_thread(gallery.call_sync, 7) == 1
+    assert await asyncio.to_thread(gallery.invalidate_sync, 7)
+    assert await asyncio.to_thread(gallery.call_sync, 7) == 2
+    assert await asyncio.to_thread(hf.cache.invalidate_tags_sync, "user:7")
+    assert await gallery(7) == 3
+
+
+# --- errors ---
+
+
+async def test_an_error_is_for_the_callers_of_that_load_and_not_kept(gallery, source):
+    source.error = ZeroDivisionError("no")
+    source.gate.clear()
+    callers = [asyncio.create_task(gallery(7)) for _ in range(5)]
+    await until(lambda: source.loads)
+    source.gate.set()
+    found = await asyncio.gather(*callers, return_exceptions=True)
+    assert [type(each) for each in found] == [ZeroDivisionError] * 5
+    assert source.loads == [(7,)]
+    source.error = None
+    assert await gallery(7) == 2
+
+
+async def test_after_an_error_another_process_need_not_wait(hf, other, on, source):
+    here, there = (declare(each, on, source, lease=600, wait=600) for each in (hf, other))
+    source.error = ZeroDivisionError("no")
+    with pytest.raises(ZeroDivisionError):
+        await here(7)
+    source.error = None
+    async with asyncio.timeout(60):
+        assert await there(7) == 2
+
+
+async def test_an_error_of_a_refresh_is_noted_and_the_stale_value_served(stale, source, monkeypatch):
+    monkeypatch.setattr(Terms, "rest", lambda _: 60.0)
+    assert await stale(7) == 1
+    source.error = ZeroDivisionError("no")
+    with heard("cache.load_failed") as notes:
+        assert await stale(7) == 1
+        await until(lambda: notes)
+        assert [await stale(7) for _ in range(20)] == [1] * 20
+    assert (notes[0]["key"], notes[0]["why"]) == ("stale:7", "stale")
+    assert len(source.loads) == 2, "it rests before the next try"
+
+
+async def test_a_caller_that_is_cancelled_leaves_the_load_to_the_others(gallery, source):
+    source.gate.clear()
+    first, second = asyncio.create_task(gallery(7)), asyncio.create_task(gallery(7))
+    await until(lambda: source.loads)
+    first.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await first
+    source.gate.set()
+    assert await second == 1
+    assert source.loads == [(7,)]
+
+
+async def test_a_load_goes_on_when_all_callers_are_cancelled(gallery, source):
+    source.gate.clear()
+    with pytest.raises(TimeoutError):
+        async with asyncio.timeout(0.05):
+            await gallery(7)
+    source.gate.set()
+    await until(lambda: source.running == 0)
+    assert await gallery(7) == 1
+
+
+async def test_a_deadline_ends_the_wait_and_not_the_load(gallery, source):
+    source.gate.clear()
+    patient = asyncio.create_task(gallery(7))
+    with deadline(0.05), pytest.raises(TimedOut, match=r"'gallery:7' was not there before the deadline"):
+        await gallery(7)
+    with deadline(0), pytest.raises(DeadlinePassed):
+        await gallery(7)
+    source.gate.set()
+    assert await patient == 1
+    with deadline(0):
+        assert await gallery(7) == 1  # what is there needs no time
+
+
+async def test_the_deadline_of_the_first_caller_is_not_that_of_the_load(hf, on):
+    from holdfast.guards import time_left
+
+    seen = []
+
+    @hf.cached(fresh=60, stale=60, on=on)
+    async def left() -> int:
+        seen.append(time_left())
+        return 1
+
+    with deadline(5):
+        assert await left() == 1
+    assert seen == [None]
+
+
+async def test_a_load_has_a_timeout(hf, on):
+    @hf.cached(fresh=60, stale=60, timeout=0.05, on=on)
+    async def slow() -> int:
+        await asyncio.sleep(60)
+
+    with pytest.raises(TimedOut, match=r"slow took longer than its timeout of 0.05 s"):
+        await slow()
+
+
+async def test_a_function_that_cancels_itself_cancels_nobody_else(hf, on):
+    @hf.cached(fresh=60, stale=60, on=on)
+    async def strange() -> int:
+        raise asyncio.CancelledError
+
+    with pytest.raises(Exception, match="was cancelled from inside"):
+        await strange()
+
+
+async def test_a_load_that_asks_for_itself_is_refused(hf, on):
+    @hf.cached(fresh=60, stale=60, on=on)
+    async def round_and_round(user: int) -> int:
+        return await round_and_round(user)
+
+    @hf.cached(fresh=60, stale=60, on=on)
+    async def countdown(number: int) -> int:
+        return 0 if number == 0 else 1 + await countdown(number - 1)
+
+    with pytest.raises(UsageError, match="asks for its own value"):
+        await round_and_round(7)
+    assert await countdown(3) == 3
+
+
+async def test_leaving_ends_loads_and_tells_who_waits(place, source):
+    on, make = place
+    hf = make()
+    gallery = declare(hf, on, source)
+    async with hf:
+        source.gate.clear()
+        waiting = asyncio.create_task(gallery(7))
+        await until(lambda: source.loads)
+    with pytest.raises(NotOpen, match="left meanwhile"):
+        await waiting
+    assert source.running == 0
+    async with hf:
+        source.gate.set()
+        assert await gallery(7) == 2, "the right to load it was given back"
+
+
+# --- forgetting ---
+
+
+async def test_what_is_invalidated_is_loaded_anew(hf, gallery, source):
+    assert [await gallery(7), await gallery(8)] == [1, 2]
+    assert await gallery.invalidate(7)
+    assert [await gallery(7), await gallery(8)] == [3, 2]
+    assert await hf.cache.invalidate("gallery:8", "never")
+    assert [await gallery(7), await gallery(8)] == [3, 4]
+    assert await hf.cache.invalidate_tags("user:7", "never")
+    assert [await gallery(7), await gallery(8)] == [5, 4]
+
+
+async def test_another_process_invalidates(gallery, other, on, source):
+    assert await gallery(7) == 1
+    elsewhere = declare(other, on, source)
+    assert await elsewhere(7) == 1
+    assert await elsewhere.invalidate(7)
+    assert await gallery(7) == 2
+    assert await other.cache.invalidate_tags("user:7")
+    assert await gallery(7) == 3
+
+
+@pytest.mark.parametrize("by", ["key", "tag"])
+async def test_who_comes_after_an_invalidation_gets_nothing_older(hf, gallery, source, by):
+    source.gate.clear()
+    before = asyncio.create_task(gallery(7))
+    await until(lambda: source.loads)
+    assert await (gallery.invalidate(7) if by == "key" else hf.cache.invalidate_tags("user:7"))
+    after = asyncio.create_task(gallery(7))
+    await asyncio.sleep(0.02)
+    assert source.loads == [(7,)], "one at a time in a process"
+    source.gate.set()
+    assert [await before, await after, await gallery(7)] == [1, 2, 2]
+    assert source.most == 1
+
+
+@pytest.mark.parametrize("by", ["key", "tag"])
+async def test_a_load_that_another_process_invalidated_is_made_again(gallery, other, on, source, by):
+    elsewhere = declare(other, on, source)
+    source.gate.clear()
+    before = asyncio.create_task(gallery(7))
+    await until(lambda: source.loads)
+    await (elsewhere.invalidate(7) if by == "key" else other.cache.invalidate_tags("user:7"))
+    after = asyncio.create_task(gallery(7))
+    await asyncio.sleep(0.02)
+    source.gate.set()
+    assert [await before, await after, await gallery(7), await elsewhere(7)] == [2, 2, 2, 2]
+
+
+async def test_refresh_loads_whatever_is_there(gallery, source):
+    assert await gallery(7) == 1
+    assert await gallery.refresh(7) == 2
+    assert await gallery(7) == 2
+
+
+async def test_those_who_refresh_share_the_next_load_and_never_one_under_way(gallery, source):
+    source.gate.clear()
+    first = asyncio.create_task(gallery(7))
+    await until(lambda: source.loads)
+    refreshing = [asyncio.create_task(gallery.refresh(7)) for _ in range(10)]
+    await asyncio.sleep(0.02)
+    assert source.loads == [(7,)]
+    source.gate.set()
+    assert await first == 1
+    assert await asyncio.gather(*refreshing) == [2] * 10
+    assert source.most == 1
+
+
+async def test_a_refresh_that_fails_is_told_and_the_value_stays(gallery, source):
+    assert await gallery(7) == 1
+    source.error = ZeroDivisionError("no")
+    with pytest.raises(ZeroDivisionError):
+        await gallery.refresh(7)
+    assert await gallery(7) == 1
+
+
+async def test_who_joins_a_refresh_that_another_process_invalidated_gets_what_is_newer(
+    gallery, other, on, source
+):
+    elsewhere = declare(other, on, source)
+    assert await gallery(7) == 1
+    source.gate.clear()
+    refreshing = asyncio.create_task(gallery.refresh(7))
+    await until(lambda: len(source.loads) == 2)
+    await elsewhere.invalidate(7)
+    after = asyncio.create_task(gallery(7))
+    await asyncio.sleep(0.05)
+    source.gate.set()
+    assert [await refreshing, await after] == [2, 3]
+
+
+async def test_a_refresh_does_not_take_an_older_value_for_its_own(gallery, other, on, source):
+    """Another refreshes at the same time, and takes the right: what is kept meanwhile is from before both."""
+    elsewhere = declare(other, on, source)
+    assert await gallery(7) == 1
+    source.gate.clear()
+    first = asyncio.create_task(gallery.refresh(7))
+    await until(lambda: len(source.loads) == 2)
+    second = asyncio.create_task(elsewhere.refresh(7))
+    await until(lambda: len(source.loads) == 3)
+    source.gate.set()
+    assert [await first, await second] == [2, 3]
+    assert await gallery(7) == 3
+
+
+async def test_two_processes_refresh_at_once(gallery, other, on, source):
+    elsewhere = declare(other, on, source)
+    found = await asyncio.gather(*(each.refresh(7) for each in (gallery, elsewhere) * 5))
+    assert await gallery(7) == await elsewhere(7)
+    assert await gallery(7) in found, "that of the one who got the right last"
+    assert len(source.loads) <= 4
+
+
+# --- transactions ---
+
+
+async def test_an_invalidation_counts_with_the_rows_that_it_is_about(hf, on, gallery, source):
+    if on != "store":
+        pytest.skip("only a store has transactions")
+    assert await gallery(7) == 1
+    async with hf.transaction() as tx:
+        await hf.cache.invalidate_tags("user:7", tx=tx)
+        assert await gallery(7) == 1
+    assert await gallery(7) == 2
+    with pytest.raises(ZeroDivisionError):
+        async with hf.transaction() as tx:
+            await hf.cache.invalidate_tags("user:7", tx=tx)
+            raise ZeroDivisionError
+    assert await gallery(7) == 2
+
+
+async def test_inside_a_transaction_nobody_waits_for_himself(hf, gallery, stale, source):
+    """On SQLite it holds the only lock: what is missing is loaded without the cache, what is stale is served."""
+    assert await stale(7) == 1
+    async with asyncio.timeout(4), hf.transaction():
+        assert await gallery(7) == 2
+        assert await stale(7) == 1
+    assert await gallery(7) in (2, 3)
+
+
+async def test_old_values_are_pruned_by_whoever_keeps_the_house(hf, on, old):
+    if on != "store":
+        pytest.skip("the others do so by themselves")
+    assert await old(7) == 1
+    async with hf.worker({"default": 1}):
+        await until(lambda: _is_empty(hf))
+
+
+async def _is_empty(hf):
+    table = "holdfast.cache" if hf.location.kind == "postgres" else "holdfast_cache"
+    async with hf.transaction() as tx:
+        return await tx.fetch(f"SELECT count(*) FROM {table}") == [(0,)]

@@ -1,0 +1,291 @@
+"""The relay: in order, fenced, with poison set aside, and patient with a broker that is away."""
+
+from __future__ import annotations
+
+import asyncio
+from datetime import UTC, datetime
+
+import pytest
+from msgspec.structs import replace
+from waiting import heard, until
+
+from holdfast import EventSettings, Holdfast
+from holdfast.events import redriving
+from holdfast.events import relay as relaying
+from holdfast.events.envelope import encode
+from holdfast.events.relay import LEASE_NAME
+from holdfast.kernel.errors import LeaseLost, TransportUnavailable, UsageError
+from holdfast.testing.memory import MemoryBroker, MemoryTransport
+
+
+class Picky(MemoryTransport):
+    """An adapter that fails as a whole call when one message has a certain id."""
+
+    def __init__(self, broker):
+        super().__init__(broker)
+        self.poison = set()
+        self.calls = 0
+
+    async def publish(self, messages):
+        self.calls += 1
+        if any(message.id in self.poison for message in messages):
+            raise ValueError("a codec that chokes")
+        return await super().publish(messages)
+
+
+@pytest.fixture
+def broker():
+    return MemoryBroker(largest=2_000)
+
+
+@pytest.fixture
+async def shop(url, broker):
+    async with Holdfast(url, transport=Picky(broker)) as hf:
+        hf.event("order.placed", unheard=True)
+        yield hf
+
+
+def transport(hf):
+    return hf.bus.wire._transport
+
+
+async def emit(hf, *keys, data=None):
+    return [(await hf.emit("order.placed", data, key=key)).id for key in keys]
+
+
+async def leased(hf, owner="relay", ttl=60):
+    return await hf.store.leases.acquire(LEASE_NAME, owner=owner, ttl=ttl)
+
+
+def sent(broker):
+    return [message.id for message in broker.messages]
+
+
+async def test_what_was_emitted_is_published_in_order_and_stamped(shop, broker):
+    ids = await emit(shop, "a", "b", "a", None)
+    lease = await leased(shop)
+    assert await shop.bus.relay("r").turn(lease)
+    assert not await shop.bus.relay("r").turn(lease)
+    assert sent(broker) == ids
+    assert [event.id for event in await shop.store.outbox.log()] == ids
+    stored = [await shop.outbox.get(each) for each in ids]
+    assert [message.body for message in broker.messages] == [encode(each) for each in stored]
+    assert [event.position for event in stored] == [1, 2, 3, 4]
+
+
+async def test_without_a_broker_the_stamp_is_the_publication(hf):
+    hf.event("order.placed", unheard=True)
+    ids = await emit(hf, "a", "a", "b")
+    assert await hf.bus.relay("r").turn(await leased(hf))
+    assert [event.id for event in await hf.store.outbox.log()] == ids
+    assert (await hf.outbox.lag()).waiting == 0
+
+
+async def test_who_lost_the_lease_writes_nothing(shop, broker):
+    """A relay that was paused past its lease: what it published comes twice, and its marks are refused."""
+    [event_id] = await emit(shop, "a")
+    old = await leased(shop, "old")
+    await shop.store.leases.steal(LEASE_NAME, actor="test", reason="paused")
+    new = await leased(shop, "new")
+    assert not await shop.bus.relay("old").turn(old)  # it is given nothing
+    assert await shop.store.outbox.stamp(old, [event_id]) is None
+    assert not await shop.store.outbox.failed(old, event_id, "late", rest=None)
+    assert await shop.bus.relay("new").turn(new)
+    assert sent(broker) == [event_id]
+
+
+async def test_a_lease_that_is_lost_between_publishing_and_stamping(shop, broker):
+    [event_id] = await emit(shop, "a")
+    old = await leased(shop, "old")
+    publish = transport(shop).publish
+
+    async def steal(messages):
+        answers = await publish(messages)
+        await shop.store.leases.steal(LEASE_NAME, actor="test", reason="paused")
+        return answers
+
+    transport(shop).publish = steal
+    with pytest.raises(LeaseLost):
+        await shop.bus.relay("old").turn(old)
+    transport(shop).publish = publish
+    assert (await shop.outbox.get(event_id)).state == "waiting"
+    await shop.bus.relay("new").turn(await leased(shop, "new"))
+    assert sent(broker) == [event_id, event_id]
+    assert broker.messages[0] == broker.messages[1]
+
+
+async def test_a_refused_event_is_quarantined_and_only_its_key_waits(shop, broker):
+    [first] = await emit(shop, "a")
+    [large] = await emit(shop, "a", data="x" * 3_000)
+    rest = await emit(shop, "a", "b", None)
+    lease = await leased(shop)
+    with heard("relay.quarantined") as notes:
+        await shop.bus.relay("r").turn(lease)
+    assert sent(broker) == [first, *rest[1:]]
+    assert [note["event"] for note in notes] == [large]
+    event = await shop.outbox.get(large)
+    assert event.state == "quarantined" and "3," in event.error
+    assert not await shop.bus.relay("r").turn(lease)
+    broker.largest = 10_000
+    assert await shop.outbox.requeue([large], by="test") == [True]
+    await shop.bus.relay("r").turn(lease)
+    assert sent(broker)[3:] == [large, rest[0]]  # in order
+
+
+async def test_a_key_goes_on_without_what_a_person_dropped(shop, broker):
+    [large] = await emit(shop, "a", data="x" * 3_000)
+    [behind] = await emit(shop, "a")
+    lease = await leased(shop)
+    await shop.bus.relay("r").turn(lease)
+    assert sent(broker) == []
+    assert await shop.outbox.drop([large], reason="too large", by="test") == [True]
+    await shop.bus.relay("r").turn(lease)
+    assert sent(broker) == [behind]
+
+
+async def test_by_policy_a_key_goes_on_without_its_poison(url, broker):
+    async with Holdfast(url, transport=Picky(broker), events=EventSettings(poison="skip")) as hf:
+        hf.event("order.placed", unheard=True)
+        [large] = await emit(hf, "a", data="x" * 3_000)
+        [behind] = await emit(hf, "a")
+        lease = await leased(hf)
+        relay = hf.bus.relay("r")
+        while await relay.turn(lease):
+            pass
+        assert sent(broker) == [behind]
+        assert [event.id for event in await hf.outbox.find(state="quarantined")] == [large]
+
+
+async def test_one_event_that_fails_alone_is_found_among_many(shop, broker, monkeypatch):
+    monkeypatch.setattr(relaying, "_REST", relaying.Backoff(attempts=5, first=0.001, ceiling=0.001))
+    ids = await emit(shop, *(f"k{n}" for n in range(20)))
+    behind = await emit(shop, "k7")
+    transport(shop).poison = {ids[7]}
+    lease, relay = await leased(shop), shop.bus.relay("r")
+    await relay.turn(lease)
+    assert sorted(sent(broker)) == sorted(each for each in ids if each != ids[7])
+    assert transport(shop).calls < 15  # by halves, and not one by one
+    event = await shop.outbox.get(ids[7])
+    assert (event.state, event.tries) == ("waiting", 1)
+
+    async def set_aside():
+        await relay.turn(lease)
+        return (await shop.outbox.get(ids[7])).state == "quarantined"
+
+    await until(set_aside)
+    event = await shop.outbox.get(ids[7])
+    assert event.tries == 5 and "chokes" in event.error
+    assert behind[0] not in sent(broker)
+
+
+async def test_a_broker_that_takes_nothing_is_no_fault_of_the_events(shop, broker):
+    ids = await emit(shop, *(f"k{n}" for n in range(30)))
+    transport(shop).poison = set(ids)
+    with pytest.raises(TransportUnavailable, match="takes no message"):
+        await shop.bus.relay("r").turn(await leased(shop))
+    assert {event.tries for event in await shop.outbox.find()} == {0}
+
+
+async def test_while_the_broker_is_away_nobody_is_charged(shop, broker, monkeypatch):
+    monkeypatch.setattr(relaying, "_AWAY", relaying.Backoff(first=0.01, ceiling=0.02))
+    broker.stop()
+    ids = await emit(shop, "a", "b", "a")
+    async with shop.worker() as worker:
+        await until(lambda: "stopped" in (worker.trouble() or ""))
+        broker.start()
+        await until(lambda: len(sent(broker)) >= 3)
+        await until(lambda: worker.trouble() is None)
+
+        async def all_stamped():
+            return (await shop.outbox.lag()).position == 3
+
+        await until(all_stamped)
+    assert sent(broker) == ids
+    assert {event.tries for event in await shop.outbox.find()} == {0}
+
+
+async def test_an_answer_that_was_lost_means_publishing_again_with_the_same_bytes(shop, broker):
+    broker.faults.lost_answer = 1.0
+    ids = await emit(shop, "a", "a")
+    lease, relay = await leased(shop), shop.bus.relay("r")
+    with pytest.raises(TransportUnavailable):
+        await relay.turn(lease)
+    broker.faults.lost_answer = 0.0
+    await relay.turn(lease)
+    assert sent(broker) == ids + ids
+    assert broker.messages[:2] == broker.messages[2:]
+
+
+async def test_lag_and_rate_are_told(shop):
+    with heard("relay.lag") as notes, heard("relay.published") as published:
+        await emit(shop, "a", "b")
+        async with shop.worker():
+            await until(lambda: notes and sum(note["count"] for note in published) == 2)
+    assert notes[0].keys() == {"waiting", "oldest", "quarantined", "position", "rate"}
+
+
+async def test_the_retained_range_is_published_again_to_a_broker_that_lost_it(shop, broker):
+    ids = await emit(shop, "a", "b", "a", "c")
+    await shop.bus.relay("r").turn(await leased(shop))
+    before = broker.messages
+    broker.lose_tail(3)
+    told = []
+    assert await shop.outbox.redrive(after=1, told=lambda *far: told.append(far)) == 3
+    assert broker.messages == before
+    assert told == [(3, 4)]
+    assert await shop.outbox.redrive(since=datetime(2020, 1, 1, tzinfo=UTC)) == 4
+    assert sent(broker) == ids + ids
+    assert await shop.outbox.redrive(since=datetime(2060, 1, 1, tzinfo=UTC)) == 0
+
+
+async def test_redriving_says_how_far_it_came(shop, broker, monkeypatch):
+    monkeypatch.setattr(redriving, "_PATIENCE", replace(redriving._PATIENCE, attempts=2, first=0.01))
+    await emit(shop, "a", "b")
+    await shop.bus.relay("r").turn(await leased(shop))
+    broker.stop()
+    with pytest.raises(TransportUnavailable, match="so far: 0; go on with after=0"):
+        await shop.outbox.redrive()
+
+
+async def test_there_is_nothing_to_redrive_to_without_a_broker(hf):
+    with pytest.raises(UsageError, match="no broker"):
+        await hf.outbox.redrive()
+
+
+async def test_pruning_keeps_what_the_settings_say(shop, broker):
+    """Both of the outbox and the inbox; what is younger stays."""
+    await emit(shop, "a")
+    lease, relay = await leased(shop), shop.bus.relay("r")
+    await relay.turn(lease)
+    assert await relay._prune() is False
+    assert len(await shop.outbox.find()) == 1
+
+
+def test_settings_are_checked():
+    with pytest.raises(UsageError, match=r"inbox=604800 s is shorter.*Keep the inbox for 604803 s"):
+        EventSettings(inbox=7 * 86_400)
+    with pytest.raises(UsageError, match="keep must be from 604800"):
+        EventSettings(keep=60)
+    with pytest.raises(UsageError, match='poison is "wait" or "skip"'):
+        EventSettings(poison="drop")
+    with pytest.raises(UsageError, match="waiting"):
+        EventSettings(waiting=0)
+
+
+async def test_two_relays_take_turns(shop, broker):
+    """Only one publishes, and when it leaves the other goes on."""
+    one, two = shop.bus.relay("one", ttl=3), shop.bus.relay("two", ttl=3)
+    await one.start()
+    await until(lambda: one.is_leading)
+    await two.start()
+    first = await emit(shop, "a")
+    await until(lambda: sent(broker))
+    assert one.is_leading and not two.is_leading
+    await one.stop()
+    second = await emit(shop, "a")
+    await until(
+        lambda: set(sent(broker)) == {*first, *second}, 30
+    )  # a slow machine may have published one twice
+    await two.stop()
+    await asyncio.sleep(0)
+    assert not two.is_leading

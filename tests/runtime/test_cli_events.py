@@ -1,0 +1,243 @@
+"""`holdfast outbox`, `trace` and `doctor` on both stores: what is on its way, what was set aside, and the whole story."""
+
+from __future__ import annotations
+
+import asyncio
+import signal
+import sys
+
+import pytest
+from cli_kit import audit, put, run_process, write_program
+from waiting import until
+
+from holdfast.kernel.ids import new_id
+from holdfast.kernel.outcomes import Done, Retry
+from holdfast.store.event_records import Delivery, NewEvent
+from holdfast.store.records import Finish, NewJob
+from tools.processes import Process, environment
+
+STORY = "request-7f3a"
+
+
+async def emit(store, *types, key="order:1", **options):
+    events = [NewEvent(id=new_id(), type=each, key=key, **options) for each in types]
+    await store.outbox.emit(events)
+    return [event.id for event in events]
+
+
+async def set_aside(store, *types):
+    ids = await emit(store, *types)
+    lease = await store.leases.acquire("holdfast:relay", owner="w1", ttl=5)
+    for each in ids:
+        assert await store.outbox.failed(lease, each, "it has too many bytes", rest=None, blocks=False)
+    await store.leases.release(lease)
+    return ids
+
+
+async def ran(store):
+    """A request placed an order: billed at the second try, and then shipped, which is still to be done."""
+    lease = await store.leases.acquire("holdfast:relay", owner="w1", ttl=60)
+    [placed] = await emit(store, "order.placed", correlation_id=STORY)
+    await store.outbox.stamp(lease, [placed])
+    bill = await delivered(store, "billing", placed)
+    await finish(store, Retry(error="Traceback\nConnectionError: the bank is closed"))
+    [billed] = await emit(store, "order.billed", correlation_id=STORY, causation_id=bill)
+    await finish(store, Done())
+    ship = await delivered(store, "shipping", billed)
+    await store.leases.release(lease)
+    return placed, bill, billed, ship
+
+
+async def delivered(store, group, event_id):
+    job = NewJob(id=new_id(), task=f"on:{group}", queue="events", correlation_id=STORY, causation_id=event_id)
+    await store.inbox.deliver(group, [Delivery(event_id, job)])
+    return job.id
+
+
+async def finish(store, outcome):
+    [claim] = await store.claims.claim({"events": 1}, lease=30, worker="w1")
+    await store.claims.finish([Finish(claim, outcome)])
+
+
+def test_events_on_their_way(shop, on_store):
+    assert shop("outbox") == 0
+    assert shop.out == "No event is kept.\n"
+    [first, second] = on_store(emit, "order.placed", "order.paid", data='{"total":1}')
+    assert shop("outbox", "list") == 0
+    assert [line.split()[:5] for line in shop.out.splitlines()[1:]] == [
+        [second, "order.paid", "order:1", "2", "waiting"],
+        [first, "order.placed", "order:1", "1", "waiting"],
+    ]
+    found = shop.json("outbox", "--type", "order.paid")["events"]
+    assert [(event["id"], event["version"]) for event in found] == [(second, 2)]
+    assert shop.json("outbox", "--key", "other")["events"] == []
+    assert "data" not in found[0]
+    assert shop.json("outbox", "show", second)["data"] == {"total": 1}
+    assert shop("outbox", "show", second) == 0 and 'data          {"total":1}' in shop.out
+    assert shop("outbox", "show", new_id()) == 1
+    lag = shop.json("outbox", "lag")
+    assert (lag["waiting"], lag["quarantined"], lag["position"]) == (2, 0, 0)
+    assert shop("outbox", "lag") == 0 and "waiting       2" in shop.out
+
+
+def test_what_is_set_aside_is_requeued_or_dropped(shop, on_store):
+    [one, two, three] = on_store(set_aside, "a.b", "a.c", "a.d")
+    assert shop("outbox", "--state", "quarantined") == 0
+    assert shop.out.count("too many bytes") == 3
+    assert shop("outbox", "requeue", one) == 0
+    assert shop.out == "1 of 1 requeued.\n"
+    assert shop("outbox", "requeue", one) == 1
+    assert f"Event {one} is not quarantined" in shop.err
+    assert shop("outbox", "drop", two, "--reason", "by hand") == 0
+    assert shop.json("outbox", "requeue", "--all") == {"requeued": [{"id": three, "done": True}]}
+    assert [action for _, action in on_store(audit, two)] == ["outbox.drop"]
+    assert shop("outbox", "requeue") == 2
+    assert shop("outbox", "requeue", one, "--all") == 2
+    assert shop("outbox", "drop", "7", "--reason", "x") == 2
+    assert "an event's id" in shop.err
+
+
+def test_redriving_needs_a_place_to_begin_and_a_broker(shop, on_store, valkey, monkeypatch):
+    on_store(ran)
+    assert shop("outbox", "redrive") == 2
+    assert shop("outbox", "redrive", "--since", "yesterday") == 2
+    assert "such as 90s, 30min, 2h or 7d" in shop.err
+    assert shop("outbox", "redrive", "--since", "2h") == 2
+    assert "There is no broker" in shop.err
+    monkeypatch.setenv("HOLDFAST_TRANSPORT_URL", f"{valkey.url}?topic={new_id()}")
+    sys.modules.pop("shop")  # it is imported once more, with that
+    assert shop("outbox", "redrive", "--since", "2020-01-01T10:00") == 0
+    assert shop.out == "1 published again; groups that had them ignore them.\n"
+    assert shop.json("outbox", "redrive", "--after", "1") == {"published": 0}
+
+
+def test_groups_are_listed_and_forgotten(shop, on_store):
+    async def subscribed(store):
+        await store.inbox.subscribe("billing")
+
+    on_store(subscribed)
+    assert shop("outbox", "groups") == 0
+    assert shop.out.splitlines()[1].split()[:3] == ["billing", "0", "0"]
+    assert [each["behind"] for each in shop.json("outbox", "groups")["groups"]] == [0]
+    assert shop("outbox", "unsubscribe", "billing") == 0
+    assert shop("outbox", "unsubscribe", "billing") == 1
+    assert shop("outbox", "groups") == 0 and "No group" in shop.out
+
+
+def test_strays_are_shown_as_they_came(shop, on_store):
+    async def stray(store):
+        return await store.strays.keep("redis", "billing", b"\xff\x1b[31mred", "This is not UTF-8")
+
+    number = str(on_store(stray))
+    assert shop("outbox", "strays") == 0 and "not UTF-8" in shop.out
+    assert shop("outbox", "strays", "show", number) == 0
+    assert r"\xff\x1b[31mred" in shop.out  # it cannot command the terminal
+    assert shop.json("outbox", "strays", "show", number)["raw"] == "\\xff\x1b[31mred"
+    assert shop("outbox", "strays", "drop", number, "--reason", "a probe") == 0
+    assert shop("outbox", "strays", "show", number) == 1
+    assert shop("outbox", "strays", "drop", number, "--reason", "a probe") == 1
+
+
+def test_the_whole_story(shop, on_store):
+    placed, bill, billed, ship = on_store(ran)
+    told = {}
+    for wanted in (STORY, placed, bill, billed, ship):
+        assert shop("trace", wanted) == 0
+        told[wanted] = shop.out
+    assert len(set(told.values())) == 1
+    lines = told[STORY].splitlines()
+    assert lines[0] == f"story {STORY}"
+    assert lines[1].startswith("└─ event order.placed order:1 v1, published") and lines[1].endswith(placed)
+    assert lines[2].startswith("   └─ job on:billing, succeeded, attempt 2") and lines[2].endswith(bill)
+    assert "attempt 1 failed" in lines[3] and lines[3].endswith("ConnectionError: the bank is closed")
+    assert lines[4].startswith("      └─ event order.billed order:1 v2, waiting")
+    assert lines[5].startswith("         └─ job on:shipping, queued") and lines[5].endswith(ship)
+    document = shop.json("trace", STORY)
+    [event] = document["begins"]
+    [job] = event["caused"]
+    assert (event["kind"], event["id"], job["kind"], job["id"]) == ("event", placed, "job", bill)
+    assert "data" not in event and "args" not in job
+    assert [each["attempt"] for each in job["errors"]] == [1]
+
+
+def test_a_story_without_a_request_begins_with_its_first_job(shop, on_store):
+    async def alone(store):
+        [job_id] = await put(store)
+        await put(store, correlation_id=job_id, causation_id=job_id)
+        return job_id
+
+    job_id = on_store(alone)
+    assert shop("trace", job_id) == 0
+    assert [line.count("job mail.send") for line in shop.out.splitlines()] == [0, 1, 1]
+    assert shop("trace", "nobody") == 1
+    assert "Nothing is known of 'nobody'" in shop.err
+
+
+def test_the_doctor_looks_at_events(shop, on_store):
+    checks = {each["check"]: each for each in shop.json("doctor")["checks"]}
+    assert [checks[name]["level"] for name in ("relay", "quarantine", "groups")] == ["ok", "ok", "ok"]
+    on_store(set_aside, "a.b")
+    checks = {each["check"]: each for each in shop.json("doctor")["checks"]}
+    assert checks["quarantine"]["level"] == "warn"
+    assert "could not be published: 1" in checks["quarantine"]["found"]
+
+
+@pytest.mark.parametrize("holder", [None, "w1"])
+def test_the_doctor_sees_a_relay_that_stands_still(shop, on_store, monkeypatch, holder):
+    monkeypatch.setattr("holdfast.events.findings.LATE", 0.0)
+
+    async def stuck(store):
+        await emit(store, "order.placed")
+        if holder is not None:
+            await store.leases.acquire("holdfast:relay", owner=holder, ttl=600)
+
+    on_store(stuck)
+    code = shop("doctor")
+    [line] = [line for line in shop.out.splitlines() if " relay " in line]
+    assert line.startswith("BAD" if holder is None else "WARN")
+    assert code == (1 if holder is None else code)
+    assert ("nobody publishes them" if holder is None else "though w1 is there") in line
+
+
+RELAY = '''
+"""A shop that hears events elsewhere."""
+from holdfast import Event, Holdfast
+
+hf = Holdfast()
+hf.event("order.placed", unheard=True)
+
+
+@hf.on("order.*", group="billing")
+async def bill(event: Event) -> None: ...
+'''
+
+
+def test_a_relay_of_its_own_publishes_until_it_is_asked_to_leave(line, kept, on_store, tmp_path):
+    """It makes the program's groups known first, so that their first worker hears what it publishes."""
+    write_program(tmp_path, RELAY)
+    command = [sys.executable, "-m", "holdfast", "relay", "shop:hf"]
+    relay = Process(command, tmp_path, environment([], HOLDFAST_URL=kept), tmp_path / "log")
+    try:
+        on_store(emit, "order.placed")
+
+        async def published(store):
+            async def there():
+                return (await store.outbox.lag()).position == 1
+
+            await until(there, 30)
+            return await store.inbox.cursors()
+
+        [cursor] = on_store(published)
+        assert (cursor.group, cursor.position) == ("billing", 0)
+        relay.signal(signal.SIGTERM)
+        assert asyncio.run(relay.ended()) == 0
+        assert "SIGTERM: the relay leaves" in relay.log
+    finally:
+        relay.destroy()
+
+
+def test_a_relay_needs_a_program(line, tmp_path):
+    assert line("relay") == 2
+    assert "Say whose events to publish: holdfast relay shop.tasks:hf" in line.err
+    done = run_process("outbox", "--json", "--url", "sqlite:///none.db", folder=tmp_path)
+    assert done.returncode == 3 and not done.stdout

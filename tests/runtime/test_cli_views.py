@@ -1,0 +1,112 @@
+"""`holdfast views` on both stores: how far each is behind, what it could not take, and building it anew."""
+
+import pytest
+from cli_kit import audit, write_program
+
+from holdfast.kernel.ids import new_id
+from holdfast.store.event_records import NewEvent
+from holdfast.store.view_records import NewRow, SetAside, ViewBatch
+
+PROGRAM = """
+from holdfast import Holdfast
+
+hf = Holdfast()
+
+@hf.view("orders", on="order.*")
+def orders(row, event):
+    return event.data
+"""
+EVENT = new_id()
+
+
+async def publish(store, number=3):
+    events = [NewEvent(id=new_id(), type="order.placed", key="order:1") for _ in range(number)]
+    await store.outbox.emit(events)
+    lease = await store.leases.acquire("holdfast:relay", owner="r", ttl=30)
+    assert await store.outbox.stamp(lease, [event.id for event in events])
+
+
+async def half_read(store):
+    """Two of three events are read, and one of them is set aside."""
+    await publish(store)
+    await store.views.begin("orders", start=0)
+    lease = await store.leases.acquire("v", owner="w", ttl=30)
+    poison = SetAside(
+        position=2, event_id=EVENT, event="{}", key="order:1", error="ValueError: no\n  at x.py:1"
+    )
+    row = NewRow(key="order:1", data="{}", position=1)
+    batch = ViewBatch(view="orders", generation=1, after=0, upto=2, rows=(row,), aside=(poison,))
+    assert await store.views.apply(lease, batch)
+
+
+async def lose_events(store):
+    table = "holdfast.outbox" if "Postgres" in type(store).__name__ else "holdfast_outbox"
+    async with store.transaction() as tx:
+        await tx.execute(f"DELETE FROM {table} WHERE position = 1")
+
+
+def test_the_views_of_a_store(shop, on_store):
+    assert shop("views") == 0
+    assert shop.out == "No view has been run yet.\n"
+    on_store(half_read)
+    assert shop("views") == 0
+    row = shop.out.splitlines()[-1].split()
+    assert row[:2] == ["orders", "2"]
+    assert shop("views", "list", "--limit", "1") == 0
+    [found] = shop.json("views")["views"]
+    assert (found["view"], found["position"], found["behind"], found["aside"]) == ("orders", 2, 1, 1)
+    assert (found["declared"], found["rebuild"], found["history"]) == (False, None, False)
+
+
+def test_a_view_that_nobody_has_run(shop, tmp_path):
+    write_program(tmp_path, PROGRAM)
+    assert shop("views") == 0
+    assert shop.out.splitlines()[-1].split() == ["orders", "never"]
+    [found] = shop.json("views")["views"]
+    assert (found["declared"], found["generation"]) == (True, None)
+    assert shop("views", "show", "orders") == 1
+    assert "Nobody has run" in shop.err
+
+
+def test_a_view_and_what_it_could_not_take(shop, on_store):
+    on_store(half_read)
+    assert shop("views", "show", "orders") == 0
+    assert EVENT in shop.out
+    assert "ValueError: no" in shop.out
+    assert "x.py" not in shop.out
+    [aside] = shop.json("views", "show", "orders")["events_aside"]
+    assert (aside["event_id"], aside["key"], aside["tries"]) == (EVENT, "order:1", 1)
+    assert "event" not in aside
+
+
+@pytest.mark.parametrize("is_json", [False, True])
+def test_a_rebuild_is_begun(shop, on_store, is_json):
+    on_store(half_read)
+    assert shop("views", "rebuild", "orders", *(["--json"] if is_json else [])) == 0
+    assert "orders" in shop.out
+    [found] = shop.json("views")["views"]
+    assert (found["generation"], found["rebuild"]["generation"], found["rebuild"]["position"]) == (1, 2, 0)
+    assert shop("views") == 0
+    assert "at 0" in shop.out
+    assert on_store(lambda store: audit(store, "view:orders")) == [("ada@shop", "view.rebuild")]
+
+
+def test_a_rebuild_that_would_know_less_needs_a_word(shop, on_store):
+    on_store(half_read)
+    on_store(lose_events)
+    assert shop("views", "rebuild", "orders") == 2
+    assert "--partial" in shop.err
+    assert shop("views", "rebuild", "orders", "--partial") == 0
+    assert "from position 2 on" in shop.out
+    assert shop("views", "rebuild", "others") == 2
+    assert "no worker has run it" in shop.err
+
+
+def test_a_view_is_forgotten(shop, on_store):
+    on_store(half_read)
+    assert shop("views", "forget", "orders") == 0
+    assert shop("views", "forget", "orders") == 1
+    assert "no view 'orders'" in shop.err
+    assert shop.json("views") == {"views": []}
+    assert shop.json("views", "forget", "orders") == {"view": "orders", "done": False}
+    assert on_store(lambda store: audit(store, "view:orders")) == [("ada@shop", "view.forget")]
