@@ -188,6 +188,7 @@ VERBS = {
         },
     ),
     "sagas.listen": ([CLAIM, Step(name="s", number=0), Wait(kind="signal", name="n")], {}),
+    "sagas.hear": ([LEASE], {"limit": 5}),
     "sagas.cancel": (["none"], {"actor": "a", "reason": "r", "done_too": False}),
     "sagas.retry": (["none"], {"actor": "a"}),
     "sagas.settle": (["none", "s"], {"done": True, "result": "1", "actor": "a"}),
@@ -262,6 +263,7 @@ WRONG_INSIDE = {
     "views.apply": [
         ([lease, ViewBatch(view="v", generation=1, after=0, upto=1)], {}) for lease in WRONG_LEASES
     ],
+    "sagas.hear": [([lease], {}) for lease in WRONG_LEASES],
     "views.switch": [([lease, "v", 1], {}) for lease in WRONG_LEASES],
     "keys.finish": [([key, "{}"], {"keep": 5}) for key in WRONG_KEYS],
     "keys.abandon": [([key], {}) for key in WRONG_KEYS],

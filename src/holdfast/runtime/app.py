@@ -13,6 +13,7 @@ from holdfast.events.bus import Bus
 from holdfast.events.settings import EventSettings
 from holdfast.events.versions import Versions
 from holdfast.fleet.guards import GuardFleet
+from holdfast.fleet.leading import TTL
 from holdfast.fleet.locks import Lock
 from holdfast.jobs.blocking import Portal
 from holdfast.jobs.dead import DeadLetters
@@ -75,6 +76,7 @@ class Holdfast(Declaring, DeclaringSagas, DeclaringViews, DeclaresCache, Eventin
         self.beside: list[Callable[[str, float], Sequence[Service]]] = [
             self.bus.services,
             self.views.services,
+            self._saga_services,
         ]
         self._entered = False
         self._leaving: asyncio.Task[None] | None = None
@@ -175,6 +177,13 @@ class Holdfast(Declaring, DeclaringSagas, DeclaringViews, DeclaresCache, Eventin
     def transaction(self) -> AbstractAsyncContextManager[Tx]:
         """A transaction of the store's database: the block's end commits, an exception rolls back."""
         return self.store.transaction()
+
+    def _saga_services(self, owner: str, lease: float) -> list[Service]:
+        """They wait for events that somebody has to publish, also when the program hears none in other ways."""
+        services: list[Service] = [*self.sagas.services(owner, lease)]
+        if services and self.bus.catalog.is_empty:
+            services.append(self.bus.relay(owner, min(TTL, lease)))
+        return services
 
     def lock(self, name: str, *, lease: float = 30.0, wait: float = 0.0) -> Lock:
         """A lock that the whole fleet respects: `async with hf.lock("report") as lease:`; `lease.token` fences."""

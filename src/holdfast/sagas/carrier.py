@@ -105,6 +105,8 @@ class Carrier:
             raise Suspended(error.outcome.after, str(error))
         if isinstance(error, EffectUnknown):
             raise Stuck(SagaState.NEEDS_OPERATOR, str(error))
+        if isinstance(error, Stuck):
+            raise error
         if isinstance(error, StepsChanged):
             raise Stuck(SagaState.PARKED, str(error))
         if (off := put_off(error, self._log.record.name)) is not None:
@@ -209,7 +211,7 @@ def _meant(error: BaseException) -> Exception:
     inner = error
     while isinstance(inner, BaseExceptionGroup) and len(inner.exceptions) == 1:
         inner = inner.exceptions[0]
-    if isinstance(inner, Control | LeaseLost | StepLeft | PayloadError):
+    if isinstance(inner, Control | LeaseLost | StepLeft | PayloadError | Stuck):
         return inner
     assert isinstance(error, Exception)
     return error

@@ -14,6 +14,14 @@ class Asked(Control):
         self.outcome: outcomes.Cancel = outcomes.Cancel(str(self))
 
 
+class Failed(Control):
+    """It says itself that it has failed, in its own words."""
+
+    def __init__(self, reason: str) -> None:
+        super().__init__(reason)
+        self.outcome: outcomes.Dead = outcomes.Dead(reason)
+
+
 class OutOfTime(Control):
     """Its timeout has passed."""
 

@@ -8,6 +8,8 @@ from collections.abc import Awaitable, Callable
 from contextvars import ContextVar
 from typing import Any, Protocol
 
+from holdfast.events.event import AnyEvent
+from holdfast.events.patterns import check_type
 from holdfast.guards.backoff import Backoff
 from holdfast.guards.guard import Guard, Keyed
 from holdfast.jobs.calls import Call, refuse_inside
@@ -26,7 +28,7 @@ from holdfast.sagas.script import Script
 from holdfast.sagas.stepping import SagaEffect, plain_step
 from holdfast.sagas.waits import Waits
 from holdfast.store.ports import Store
-from holdfast.store.saga_records import Move, NewSaga, SagaState
+from holdfast.store.saga_records import Move, NewSaga, SagaState, Wait
 from holdfast.store.saga_verdicts import UNDO
 
 WAIT = "wait/"  # what the steps are called that only wait
@@ -200,6 +202,27 @@ class RunningSaga:
         """
         place = self._next_wait(f"signal/{check_name('signal', name)}")
         return await self._suspending(self._waits.signal(place, name, _seconds(timeout)))
+
+    async def signal_or(self, name: str, timeout: float, late: Exception) -> Any:  # noqa: ASYNC109  an option of the wait
+        """The same, and `late` is raised when its time is over; a signal that comes after that still counts."""
+        place = self._next_wait(f"signal/{name}")
+        return await self._suspending(self._waits.signal(place, name, timeout, late))
+
+    async def wait_for(
+        self,
+        type: str,  # noqa: A002  the word of events
+        *,
+        key: str | None = None,
+        timeout: float | None = None,  # noqa: ASYNC109  an option of the wait
+    ) -> AnyEvent:
+        """The next event of this type, and of this key when one is given. Those since the saga began count, once each.
+
+        It is an event of this database's outbox, once it is published. Raises TimeoutError after so many seconds without one.
+        """
+        wait = Wait(kind="event", name=check_type(type), key=key)
+        place = self._next_wait(f"event/{type}")
+        found: AnyEvent = await self._suspending(self._waits.event(place, wait, _seconds(timeout)))
+        return found
 
     async def run_child(self, saga: Startable, /, *args: Any, id: str | None = None) -> Any:  # noqa: A002  the word of sagas
         """Start another saga, once, and wait for its result. It runs on any worker, beside others.

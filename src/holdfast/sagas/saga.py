@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import functools
 import inspect
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from types import CodeType
 from typing import Any, get_type_hints
 
 from msgspec.structs import replace
 
+from holdfast.events.patterns import is_type
 from holdfast.guards.backoff import Backoff
 from holdfast.jobs.blocking import BlockingTx
 from holdfast.jobs.job import Job
@@ -100,12 +102,24 @@ class Saga:
             id=id or new_id(), name=self.name, job=job, timeout=self.options.timeout, parent=parent
         )
 
+    def hears(self) -> list[str]:
+        """Event types that it may wait for: those it says, and the texts in its code that can be one, if it waits for any."""
+        return [*self.options.hears, *_named(inspect.unwrap(self.function).__code__)]
+
     def run(self, id: str) -> SagaRun:  # noqa: A002  as above
         """A handle on a saga that was started before."""
         return SagaRun(self._store(), check_name("saga", id), created=False, returns=self.returns)
 
     def __repr__(self) -> str:
         return f"<Saga {self.name}>"
+
+
+def _named(code: CodeType) -> Iterator[str]:
+    inner = [each for each in code.co_consts if isinstance(each, CodeType)]
+    if "wait_for" in code.co_names:
+        yield from (each for each in code.co_consts if isinstance(each, str) and is_type(each))
+    for each in inner:
+        yield from _named(each)
 
 
 def _hints(function: Callable[..., Any]) -> dict[str, Any]:

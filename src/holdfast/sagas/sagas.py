@@ -5,14 +5,18 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from holdfast.fleet.leading import TTL
 from holdfast.jobs.registry import Registry
 from holdfast.jobs.task import Sender
 from holdfast.kernel.codec import encode
 from holdfast.kernel.errors import UsageError
 from holdfast.kernel.outcomes import RESULT_LIMIT
+from holdfast.sagas.choreography import Choreography
 from holdfast.sagas.declaration import SagaOptions
 from holdfast.sagas.handle import SagaRun
+from holdfast.sagas.listening import Listener
 from holdfast.sagas.refs import Refs
+from holdfast.sagas.running import RunningSaga
 from holdfast.sagas.saga import Saga
 from holdfast.sagas.script import Script
 from holdfast.sagas.timeline import History, history
@@ -62,6 +66,34 @@ class Sagas:
     def declared(self, name: str) -> Saga | None:
         """The saga of this name, when this program has it."""
         return self._declared.get(name)
+
+    def watch(self, choreography: Choreography) -> Callable[..., Any]:
+        """The handler that tells of its events; each story is a saga of its name."""
+
+        async def watched(saga: RunningSaga) -> str:
+            return await choreography.watch(saga)
+
+        watched.__qualname__ = f"choreography.{choreography.name}"
+        script = Script(watched, SagaOptions(), self.refs)
+        self._refuse_twin(choreography.name, watched)
+        saga = Saga(
+            choreography.name, script, registry=self._registry, sender=self._sender, store=self._its_store
+        )
+        self._declared[saga.name] = saga
+        return choreography.handler(self._its_store, lambda saga_id: saga.new((), id=saga_id))
+
+    def services(self, owner: str, lease: float = TTL) -> list[Listener]:
+        """What a worker with such a lease runs beside its jobs."""
+        return [self.listener(owner, min(TTL, lease))] if self._declared else []
+
+    def listener(self, owner: str, ttl: float = TTL) -> Listener:
+        """Wakes those that wait for events."""
+        return Listener(self._store, owner=owner, ttl=ttl)
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether the program has declared none."""
+        return not self._declared
 
     # --- looking ---
 

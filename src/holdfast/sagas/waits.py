@@ -1,4 +1,4 @@
-"""What a saga waits for, at rest: a time, a signal, another saga. What has come is recorded, and comes again in later runs."""
+"""What a saga waits for, at rest: a time, a signal, an event, another saga. What has come is recorded, and comes again in later runs."""
 
 from __future__ import annotations
 
@@ -6,11 +6,12 @@ from typing import Any
 
 import msgspec
 
+from holdfast.events.event import AnyEvent, Event
 from holdfast.jobs.control import Suspended
 from holdfast.jobs.patience import patiently
 from holdfast.jobs.step_log import Place
 from holdfast.jobs.steps import Steps
-from holdfast.kernel.clock import sleep
+from holdfast.kernel.clock import moment, sleep
 from holdfast.kernel.errors import SagaUndone
 from holdfast.sagas.log import SagaLog
 from holdfast.sagas.plans import Plan, fitted
@@ -28,11 +29,32 @@ class Came(msgspec.Struct, frozen=True):
     timed_out: bool = False
     state: SagaState | None = None  # of another saga
     error: str | None = None
+    position: int = 0  # of an event
+
+
+class Told(msgspec.Struct, frozen=True, kw_only=True):
+    """An event, as it is recorded."""
+
+    id: str
+    type: str
+    key: str | None
+    version: int | None
+    time: float
+    correlation_id: str | None
+    causation_id: str | None
+    trace: str | None
+    data: Any
+
+    def event(self) -> AnyEvent:
+        return Event(**{**msgspec.structs.asdict(self), "time": moment(self.time)})
 
 
 class Waits:
     def __init__(self, steps: Steps, log: SagaLog, store: Store) -> None:
         self._steps, self._log, self._store = steps, log, store
+        self._positions: dict[
+            tuple[str, str | None], int
+        ] = {}  # by type and key: of the last event that came
 
     async def sleep(self, name: str, seconds: float) -> None:
         place = await self._steps.awaited(name)
@@ -46,10 +68,28 @@ class Waits:
             await self._steps.log.write(place, Progress.DONE)
         self._steps.waited(place)
 
-    async def signal(self, name: str, signal: str, timeout: float | None) -> Any:  # noqa: ASYNC109  it outlives this process
+    async def signal(
+        self,
+        name: str,
+        signal: str,
+        timeout: float | None,  # noqa: ASYNC109  it outlives this process
+        late: Exception | None = None,
+    ) -> Any:
+        """`late` is raised when its time is over, instead of a TimeoutError: then it still waits when it is asked again."""
         place = await self._steps.awaited(name)
-        came = await self._came(place, Wait(kind="signal", name=signal), timeout, f"signal {signal!r}")
+        wait = Wait(kind="signal", name=signal)
+        came = await self._came(place, wait, timeout, f"signal {signal!r}", late)
         return fitted(bytes(came.value), Any)
+
+    async def event(self, name: str, wait: Wait, timeout: float | None) -> AnyEvent:  # noqa: ASYNC109  as above
+        """Of several waits for the same, each gets the next."""
+        place = await self._steps.awaited(name)
+        about = (wait.name, wait.key)
+        told = f"event {wait.name!r}" if wait.key is None else f"event {wait.name!r} of {wait.key!r}"
+        after = msgspec.structs.replace(wait, after=self._positions.get(about, 0))
+        came = await self._came(place, after, timeout, told)
+        self._positions[about] = came.position
+        return msgspec.json.decode(came.value, type=Told).event()
 
     async def child(self, name: str, child: NewSaga, returns: Any) -> Any:
         place = await self._steps.awaited(name)
@@ -65,7 +105,14 @@ class Waits:
             raise SagaUndone(f"The saga {child.id!r} was undone: {came.error}")
         return fitted(bytes(came.value), returns)
 
-    async def _came(self, place: Place, wait: Wait, timeout: float | None, waits: str) -> Came:  # noqa: ASYNC109  as above
+    async def _came(
+        self,
+        place: Place,
+        wait: Wait,
+        timeout: float | None,  # noqa: ASYNC109  as above
+        waits: str,
+        late: Exception | None = None,
+    ) -> Came:
         """What has come, from the record or from the store. Raises Suspended while nothing has."""
         if place.is_recorded:
             assert place.record is not None
@@ -74,7 +121,9 @@ class Waits:
             left = (
                 None if timeout is None else timeout - (self._steps.log.age(place) if place.record else 0.0)
             )
-            text = (await self._listen(place, wait, left)).result
+            text = (await self._listen(place, wait, None if late is not None else left)).result
+            if text is None and late is not None and left is not None and left <= 0:
+                raise late
             if text is None:
                 raise Suspended(left, f"waits for {waits}")
         self._steps.waited(place)

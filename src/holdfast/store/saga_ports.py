@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Protocol
 
-from holdfast.store.records import Claim
+from holdfast.store.records import Claim, Lease
 from holdfast.store.saga_records import (
     Heard,
     Move,
@@ -70,7 +70,14 @@ class Sagas(Protocol):
     async def listen(self, claim: Claim, step: Step, wait: Wait) -> Heard | None:
         """Look for what a step waits for, and remember that it does, in one transaction. None: the claim was lost.
 
-        What is there is taken, and recorded as the result of the step; it is the same when asked again.
+        What is there is taken, and recorded as the result of the step; it is the same when asked again. An event counts
+        from when the saga began.
+        """
+
+    async def hear(self, lease: Lease, *, limit: int = 500) -> int | None:
+        """Read the next published events, wake the sagas that wait for one of them, and go on behind them: one commit.
+
+        Returns how many were read. None: the lease is lost. While no saga waits for events, none are read.
         """
 
     # --- for people ---
@@ -81,7 +88,7 @@ class Sagas(Protocol):
         `done_too`: also when it is done, as long as its steps are kept: its job goes the way back.
         """
 
-    async def retry(self, saga_id: str, *, actor: str) -> SagaAnswer:
+    async def retry(self, saga_id: str, *, actor: str, tx: object | None = None) -> SagaAnswer:
         """Let a saga that is stuck go on from where it stands, with all tries of its steps; leaves an audit row."""
 
     async def settle(

@@ -8,7 +8,7 @@ from typing import Literal
 import msgspec
 
 from holdfast.kernel.errors import UsageError
-from holdfast.kernel.names import check_name, check_seconds, check_text
+from holdfast.kernel.names import check_int, check_name, check_seconds, check_text
 from holdfast.kernel.outcomes import RESULT_LIMIT
 from holdfast.kernel.show import show, storable
 from holdfast.store.records import NewJob
@@ -141,6 +141,7 @@ class Wait(msgspec.Struct, frozen=True, kw_only=True):
     kind: Literal["signal", "saga", "event"]
     name: str  # of the signal; the id of the saga; the type of the event
     key: str | None = None  # of the event
+    after: int = 0  # only events behind this position of the log
     give_up: bool = False  # its time is over: when there is nothing now, that is how it ends
 
     def __post_init__(self) -> None:
@@ -149,6 +150,7 @@ class Wait(msgspec.Struct, frozen=True, kw_only=True):
         _set(self, "name", check_name(self.kind, self.name))
         if self.key is not None:
             _set(self, "key", check_name("key", self.key))
+        check_int("The position", self.after, 0, 2**63 - 1)
         if not isinstance(self.give_up, bool):
             raise UsageError(f"give_up is True or False, not {show(self.give_up)}.")
 

@@ -9,18 +9,26 @@ from typing import Any
 import msgspec
 
 from holdfast.kernel.errors import UsageError
+from holdfast.store.event_records import OutboxEvent
 from holdfast.store.records import AuditEntry
 from holdfast.store.saga_records import OVER, STUCK, SagaAnswer, SagaState
 from holdfast.store.steps import OPEN, Progress
 
 UNDO = "undo/"  # what the step is called that undoes another
 _RESULT_SHOWN = 1000  # characters of a result that a person gave
+_TOLD = ("id", "type", "key", "version", "time", "correlation_id", "causation_id", "trace")
 TIMED_OUT = '{"timed_out":true}'
 
 
 def came(value: str) -> str:
     """The result of a step that has waited."""
     return f'{{"value":{value}}}'
+
+
+def event_came(event: OutboxEvent) -> str:
+    """The result of a step that has waited for an event."""
+    told = {name: getattr(event, name) for name in _TOLD} | {"data": msgspec.Raw(event.data.encode())}
+    return msgspec.json.encode({"value": told, "position": event.position}).decode()
 
 
 def ended(state: SagaState, result: str | None, error: str | None) -> str:

@@ -19,7 +19,7 @@ from holdfast.store.postgres.finishes import settle
 from holdfast.store.postgres.rows import SOON
 from holdfast.store.postgres.saga_writes import SagaWrite, end, write
 from holdfast.store.postgres.subject import Home, Subject
-from holdfast.store.records import Claim
+from holdfast.store.records import Claim, Lease
 from holdfast.store.saga_records import (
     OVER,
     Heard,
@@ -246,12 +246,20 @@ class Sagas(Subject):
         make = partial(saga_waits.listen, claim, step, wait)
         return await self._database.atomic(make, repeatable=True)
 
+    async def hear(self, lease: Lease, *, limit: int = 500) -> int | None:
+        if not await self._database.read(saga_waits.has_news):
+            return 0  # looking must not cost a transaction
+        heard = await self._database.atomic(partial(saga_waits.hear, lease, limit=limit), repeatable=True)
+        if heard:
+            self._home.hint((EVERYONE,))
+        return heard
+
     async def cancel(self, saga_id: str, *, actor: str, reason: str, done_too: bool = False) -> SagaAnswer:
         make = partial(saga_people.cancel, saga_id, actor=actor, reason=reason, done_too=done_too)
         return await self._decided(make)
 
-    async def retry(self, saga_id: str, *, actor: str) -> SagaAnswer:
-        return await self._decided(partial(saga_people.retry, saga_id, actor=actor))
+    async def retry(self, saga_id: str, *, actor: str, tx: object | None = None) -> SagaAnswer:
+        return await self._decided(partial(saga_people.retry, saga_id, actor=actor), tx)
 
     async def settle(
         self, saga_id: str, step: str, *, done: bool, result: str | None = None, actor: str
@@ -259,9 +267,14 @@ class Sagas(Subject):
         make = partial(saga_people.settle, saga_id, step, done=done, result=result, actor=actor)
         return await self._decided(make)
 
-    async def _decided(self, make: Callable[[], Procedure[SagaAnswer]]) -> SagaAnswer:
-        answer = await self._database.atomic(make)
-        self._home.hint((EVERYONE,))
+    async def _decided(
+        self, make: Callable[[], Procedure[SagaAnswer]], tx: object | None = None
+    ) -> SagaAnswer:
+        if tx is None:
+            answer = await self._database.atomic(make)
+        else:
+            answer = await (await self._home.adopt(tx)).run(make())
+        self._home.hint((EVERYONE,), tx=tx)
         return answer
 
     async def park_lost(self, *, limit: int = 100) -> list[str]:

@@ -7,10 +7,14 @@ from collections.abc import Sequence
 from msgspec.structs import replace
 
 from holdfast.store import saga_verdicts as verdicts
-from holdfast.store.records import Claim
+from holdfast.store.records import Claim, Lease
 from holdfast.store.saga_records import OVER, Heard, SagaAnswer, SagaState, Wait
 from holdfast.store.sqlite import steps
 from holdfast.store.sqlite.connection import Db, numbers
+from holdfast.store.sqlite.leases import is_held
+from holdfast.store.sqlite.outbox import published_before
+from holdfast.store.sqlite.relaying import COLUMNS, to_event
+from holdfast.store.sqlite.rows import Row
 from holdfast.store.steps import Progress, Step
 
 _LISTEN = """INSERT INTO holdfast_saga_wait (saga, step, kind, name, key) VALUES (?, ?, ?, ?, ?)
@@ -48,9 +52,13 @@ def listen(db: Db, claim: Claim, step: Step, wait: Wait, held: str) -> Heard | N
 
 
 def _find(db: Db, saga: int, step: str, wait: Wait) -> str | None:
-    if wait.kind == "signal":
-        return _take_signal(db, saga, wait.name, step)
-    return _end_of(db, wait.name)
+    match wait.kind:
+        case "signal":
+            return _take_signal(db, saga, wait.name, step)
+        case "event":
+            return _find_event(db, saga, wait)
+        case "saga":
+            return _end_of(db, wait.name)
 
 
 def _take_signal(db: Db, saga: int, name: str, step: str) -> str | None:
@@ -67,6 +75,57 @@ def _end_of(db: Db, saga_id: str) -> str | None:
     if row is None or row[0] not in OVER:
         return None
     return verdicts.ended(SagaState(row[0]), row[1], row[2])
+
+
+def _find_event(db: Db, saga: int, wait: Wait) -> str | None:
+    """The first since the saga began. By its key, or through the log from then on."""
+    since: float = db.value("SELECT started_at FROM holdfast_saga WHERE seq = ?", saga)
+    if wait.key is None:
+        row = db.row(_OF_TYPE, wait.name, max(wait.after, published_before(db, since)), since)
+    else:
+        row = db.row(_OF_KEY, wait.name, wait.after, since, wait.key)
+    return None if row is None else verdicts.event_came(to_event(row))
+
+
+_OF_TYPE = f"""
+    SELECT {COLUMNS} FROM holdfast_outbox WHERE type = ?1 AND position > ?2 AND time >= ?3 ORDER BY position LIMIT 1"""
+_OF_KEY = f"""
+    SELECT {COLUMNS} FROM holdfast_outbox WHERE key = ?4 AND type = ?1 AND +position > ?2 AND time >= ?3
+    ORDER BY version LIMIT 1"""
+
+
+def hear(db: Db, lease: Lease, *, limit: int) -> int | None:
+    """While nobody waits, the reader goes to the end of the log: who begins to wait looks there first."""
+    if not is_held(db, lease):
+        return None
+    newest: int = db.value("SELECT value FROM holdfast_counter WHERE name = 'position'")
+    at: int | None = db.value("SELECT position FROM holdfast_saga_reader")
+    events: list[Row] = []
+    if at is not None and at < newest and _is_awaited(db):
+        events = db.rows(_READ, at, limit)
+        wake(db, [saga for (saga,) in db.rows(_MEANT, at, events[-1][0])] if events else [])
+        newest = events[-1][0] if events else newest
+    if at != newest:
+        db.run("UPDATE holdfast_saga_reader SET position = ?", newest)
+    return len(events)
+
+
+def has_news(db: Db) -> bool:
+    """Whether there is anything to read, or to pass by."""
+    sql = """SELECT r.position IS NOT c.value FROM holdfast_saga_reader AS r, holdfast_counter AS c WHERE c.name = 'position'"""
+    return bool(db.value(sql))
+
+
+def _is_awaited(db: Db) -> bool:
+    return db.value("SELECT 1 FROM holdfast_saga_wait WHERE kind = 'event' LIMIT 1") is not None
+
+
+_READ = "SELECT position FROM holdfast_outbox WHERE position > ? ORDER BY position LIMIT ?"
+_MEANT = """
+    SELECT DISTINCT w.saga FROM holdfast_outbox AS o CROSS JOIN holdfast_saga_wait AS w
+    ON w.kind = 'event' AND w.name = o.type AND (w.key IS NULL OR w.key = o.key)
+    CROSS JOIN holdfast_saga AS s ON s.seq = w.saga AND s.started_at <= o.time
+    WHERE o.position > ? AND o.position <= ?"""
 
 
 def signal(db: Db, saga_id: str, name: str, value: str) -> SagaAnswer:

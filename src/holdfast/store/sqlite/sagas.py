@@ -8,7 +8,7 @@ from functools import partial
 from holdfast.kernel.errors import CommitUnknown
 from holdfast.store.bell import EVERYONE
 from holdfast.store.edge import checked
-from holdfast.store.records import Claim
+from holdfast.store.records import Claim, Lease
 from holdfast.store.saga_records import (
     OVER,
     STUCK,
@@ -216,12 +216,20 @@ class Sagas(Subject):
         call = partial(saga_waits.listen, claim=claim, step=step, wait=wait, held=_HELD)
         return await self._file.write(call, repeatable=True)
 
+    async def hear(self, lease: Lease, *, limit: int = 500) -> int | None:
+        if not await self._file.read(saga_waits.has_news):
+            return 0  # looking must not cost a commit
+        heard = await self._file.write(partial(saga_waits.hear, lease=lease, limit=limit), repeatable=True)
+        if heard:
+            self._file.hint((EVERYONE,))
+        return heard
+
     async def cancel(self, saga_id: str, *, actor: str, reason: str, done_too: bool = False) -> SagaAnswer:
         call = partial(saga_people.cancel, saga_id=saga_id, actor=actor, reason=reason, done_too=done_too)
         return await self._decided(call)
 
-    async def retry(self, saga_id: str, *, actor: str) -> SagaAnswer:
-        return await self._decided(partial(saga_people.retry, saga_id=saga_id, actor=actor))
+    async def retry(self, saga_id: str, *, actor: str, tx: object | None = None) -> SagaAnswer:
+        return await self._decided(partial(saga_people.retry, saga_id=saga_id, actor=actor), tx)
 
     async def settle(
         self, saga_id: str, step: str, *, done: bool, result: str | None = None, actor: str
@@ -229,9 +237,9 @@ class Sagas(Subject):
         call = partial(saga_people.settle, saga_id=saga_id, step=step, done=done, result=result, actor=actor)
         return await self._decided(call)
 
-    async def _decided(self, call: partial[SagaAnswer]) -> SagaAnswer:
-        answer = await self._file.write(call)
-        self._file.hint((EVERYONE,))
+    async def _decided(self, call: partial[SagaAnswer], tx: object | None = None) -> SagaAnswer:
+        answer = await self._file.write(call, tx=tx)
+        self._file.hint((EVERYONE,), tx=tx)
         return answer
 
     async def park_lost(self, *, limit: int = 100) -> list[str]:

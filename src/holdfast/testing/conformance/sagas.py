@@ -3,12 +3,18 @@
 from __future__ import annotations
 
 import asyncio
+import json
+from collections.abc import Iterable
 from typing import Any
 
+from msgspec.structs import replace
+
 from holdfast.kernel.errors import UsageError
+from holdfast.kernel.ids import new_id
 from holdfast.kernel.outcomes import Dead, Done
+from holdfast.store.event_records import NewEvent
 from holdfast.store.ports import Store
-from holdfast.store.records import Claim
+from holdfast.store.records import Claim, Lease
 from holdfast.store.saga_records import (
     Heard,
     Move,
@@ -330,6 +336,95 @@ class SagasConformance(Conformance):
             await end(store, child)
             for claim in await take(store):
                 await end(store, claim)
+
+    # --- events ---
+
+    async def test_an_event_wakes_only_who_waits_for_it(self, store: Store) -> None:
+        lease = await self._reader(store)
+        waits = {"one": "k:1", "other": "k:2", "any": None}
+        for name, key in waits.items():
+            claim = await started(store, name)
+            wait = Wait(kind="event", name="paid", key=key)
+            assert await store.sagas.listen(claim, begun("w"), wait) == Heard(None)
+            await store.sagas.write(claim, move=WAITING, rest=Rest())
+        await self._publish(store, "paid", "k:3", "shipped", "k:1")
+        assert await store.sagas.hear(lease) == 2
+        assert await self._woken(store, waits) == ["any"]
+        await self._publish(store, "paid", "k:1")
+        assert await store.sagas.hear(lease) == 1
+        assert await self._woken(store, waits) == ["one", "any"]
+        assert await store.sagas.hear(lease) == 0
+
+    async def test_an_event_since_the_saga_began_is_heard_at_once(self, store: Store) -> None:
+        await self._publish(store, "paid", "k:1")
+        await self.advance(store, 1)
+        claim = await started(store, "a")
+        wait = Wait(kind="event", name="paid", key="k:1")
+        for each in (wait, Wait(kind="event", name="paid")):
+            assert await store.sagas.listen(claim, begun("w"), each) == Heard(None)
+        await self._publish(store, "paid", "k:1")
+        await self._publish(store, "paid", "k:1")
+        first = await self._heard(store, claim, "w", wait)
+        second = await self._heard(store, claim, "w2", replace(wait, after=first["position"]))
+        assert (first["value"]["version"], second["value"]["version"]) == (2, 3)
+        any_key = await self._heard(store, claim, "w3", Wait(kind="event", name="paid"))
+        assert any_key["position"] == first["position"]
+        assert first["value"]["data"] == {"of": "k:1"}
+
+    async def test_an_event_and_a_look_at_once_are_never_both_in_vain(self, store: Store) -> None:
+        other = await self.second(store)
+        lease = await self._reader(store)
+        for number in range(10):
+            claim = await started(store, f"s:{number}")
+            wait = Wait(kind="event", name="paid", key=f"k:{number}")
+            heard, _ = await asyncio.gather(
+                store.sagas.listen(claim, begun("w"), wait), self._publish_and_hear(other, lease, number)
+            )
+            await store.sagas.write(claim, move=WAITING, rest=Rest())
+            ready = (await state_and_job(store, f"s:{number}"))[1] == READY
+            assert ready or (heard is not None and heard.result is not None)
+            for each in await take(store):
+                await end(store, each)
+
+    async def test_who_lost_the_lease_wakes_nobody(self, store: Store) -> None:
+        lease = await self._reader(store)
+        claim = await started(store, "a")
+        await store.sagas.listen(claim, begun("w"), Wait(kind="event", name="paid"))
+        await store.sagas.write(claim, move=WAITING, rest=Rest())
+        await self._publish(store, "paid", "k:1")
+        await store.leases.release(lease)
+        assert await store.sagas.hear(lease) is None
+        assert (await saga(store, "a")).state is SagaState.WAITING
+
+    async def _reader(self, store: Store) -> Lease:
+        lease = await store.leases.acquire("reader", owner="w1", ttl=1000)
+        assert lease is not None
+        assert await store.sagas.hear(lease) == 0  # it begins at the end of the log
+        return lease
+
+    async def _publish(self, store: Store, *of: str) -> None:
+        """Events of these types and keys, one after the other."""
+        events = [
+            NewEvent(id=new_id(), type=kind, key=key, data=f'{{"of":"{key}"}}')
+            for kind, key in zip(of[::2], of[1::2], strict=True)
+        ]
+        await store.outbox.emit(events)
+        lease = await store.leases.acquire("relay", owner="w1", ttl=1000)
+        assert lease is not None
+        await store.outbox.stamp(lease, [event.id for event in events])
+
+    async def _publish_and_hear(self, store: Store, lease: Lease, number: int) -> None:
+        await self._publish(store, "paid", f"k:{number}")
+        await store.sagas.hear(lease)
+
+    async def _heard(self, store: Store, claim: Claim, name: str, wait: Wait) -> Any:
+        heard = await store.sagas.listen(claim, begun(name), wait)
+        assert heard is not None
+        assert heard.result is not None
+        return json.loads(heard.result)
+
+    async def _woken(self, store: Store, names: Iterable[str]) -> list[str]:
+        return [name for name in names if (await saga(store, name)).state is SagaState.RUNNING]
 
     # --- people ---
 

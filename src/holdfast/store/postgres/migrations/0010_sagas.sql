@@ -60,3 +60,10 @@ CREATE TABLE holdfast.saga_wait (
     CONSTRAINT kind_is_known CHECK (kind IN ('signal', 'saga', 'event'))
 );
 CREATE INDEX saga_wait_for ON holdfast.saga_wait (kind, name, key);
+
+-- How far what wakes sagas has read the log of events; null: it has not begun. Who looks for an event and finds none shares
+-- this row until its commit, so that nothing is read past who waits for it.
+CREATE TABLE holdfast.saga_reader (
+    position bigint
+);
+INSERT INTO holdfast.saga_reader (position) VALUES (NULL);

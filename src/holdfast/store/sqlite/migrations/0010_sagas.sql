@@ -57,3 +57,9 @@ CREATE TABLE holdfast_saga_wait (
     PRIMARY KEY (saga, step)
 ) WITHOUT ROWID;
 CREATE INDEX holdfast_saga_wait_for ON holdfast_saga_wait (kind, name, key);
+
+-- How far what wakes sagas has read the log of events; null: it has not begun.
+CREATE TABLE holdfast_saga_reader (
+    position INTEGER
+);
+INSERT INTO holdfast_saga_reader (position) VALUES (NULL);
