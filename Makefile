@@ -15,7 +15,7 @@ unexport PYTHONDONTWRITEBYTECODE
 # A .venv whose interpreter is gone is made again.
 $(shell $(run) -c '' >/dev/null 2>&1 || rm -f $(ready))
 
-.PHONY: help demo test test-again check chaos sim sim-mutants bench bench-guards bench-store bench-profile format lock lock-bench
+.PHONY: help demo test test-again check chaos sim sim-mutants bench bench-guards bench-events bench-store bench-profile format lock lock-bench
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -51,6 +51,9 @@ bench: $(ready) ## Measure Holdfast beside its peers and the raw limits, in 15 m
 
 bench-guards: $(ready) ## Measure what a guard adds to a call, beside the libraries that do parts of it, in two minutes
 	@$(run) -m bench.guards $(ARGS)
+
+bench-events: $(ready) ## Measure events from emit to handled, beside FastStream and the raw clients, in ten minutes
+	@$(run) -m bench.events $(ARGS)
 
 bench-store: $(ready) ## Measure the table designs and the shipped verbs beside the raw limit, on both stores
 	@$(run) -m bench.schema $(ARGS)

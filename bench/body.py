@@ -56,7 +56,7 @@ def _forked() -> None:
 os.register_at_fork(after_in_child=_forked)
 
 
-def _begin(sent: int, number: int) -> None:
+def begin(sent: int, number: int) -> None:
     if _counter is None:
         ready()
     if sent:
@@ -66,18 +66,23 @@ def _begin(sent: int, number: int) -> None:
         os.close(log)
 
 
+def count() -> None:
+    """One more has run; after `begin`."""
+    _counter.add()  # type: ignore[union-attr]
+
+
 def run(job: Mapping[str, Any]) -> None:
-    _begin(job["sent"], job["number"])
+    begin(job["sent"], job["number"])
     if job["nap"]:
         time.sleep(job["nap"])
-    _counter.add()  # type: ignore[union-attr]
+    count()
 
 
 async def run_async(job: Mapping[str, Any]) -> None:
-    _begin(job["sent"], job["number"])
+    begin(job["sent"], job["number"])
     if job["nap"]:
         await asyncio.sleep(job["nap"])
-    _counter.add()  # type: ignore[union-attr]
+    count()
 
 
 # --- for who measures ---

@@ -12,6 +12,7 @@ import traceback
 from typing import Any
 
 from bench import drain, enqueue, latency, recovery
+from bench.events import flow
 from bench.place import folder
 
 MEASURES = {
@@ -22,6 +23,11 @@ MEASURES = {
     "steps": drain.drain_steps,
     "latency": latency.latency,
     "recovery": recovery.recovery,
+    "events": flow.events,
+    "events_plain": flow.events,
+    "emit_one": flow.emit_one,
+    "emit_concurrent": flow.emit_concurrent,
+    "event_latency": flow.event_latency,
 }
 
 

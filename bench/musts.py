@@ -96,6 +96,26 @@ def guard_musts(figures: Sequence[Figure]) -> Iterator[Must]:
     yield Must("guards: all parts add less than 15 µs", 1.0, None if not ours else 15 / ours)
 
 
+def event_musts(figures: Sequence[Figure]) -> Iterator[Must]:
+    """Of events, which are measured by themselves."""
+    table = Table(figures)
+    for store in ("redis", "nats"):
+        reached = table.over(store, "events", table.rate("faststream", store, "events"))
+        yield Must(
+            f"events over {store}: ≥ 0.5 of FastStream, which has no outbox and no inbox", 0.5, reached
+        )
+    for store in ("postgres", "sqlite"):
+        for measure, what in (("emit_one", "one caller"), ("emit_concurrent", "50 callers")):
+            reached = table.over_limit(store, measure)
+            yield Must(f"{store}: emit, {what} ≥ 0.5 of the limit", 0.5, reached)
+    for store in ("postgres", "redis", "nats"):
+        growth = table.rate("holdfast", store, "relay_memory")
+        reached = None if growth is None else 50 / max(growth, 0.1)
+        yield Must(
+            f"relay to {store}: grows by less than 50 MB with a million events to publish", 1.0, reached
+        )
+
+
 def _drain_on_postgres(table: Table) -> Iterator[Must]:
     for peer, wanted in (("pgqueuer", 1.3), ("procrastinate", 20.0), ("dbos", 20.0), ("saq", 20.0)):
         reached = table.over("postgres", "drain", table.rate(peer, "postgres", "drain"))

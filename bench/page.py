@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from bench import report
-from bench.musts import guard_musts, musts
+from bench.musts import event_musts, guard_musts, musts
 from bench.profile.parts import ORDER
 from bench.schema import report as file
 from bench.schema.model import Figure
@@ -78,6 +78,27 @@ breaker, limiter, bulkhead and fallback: one `Guard`; all parts of hyx; or a sta
 adapts, is safe for threads and gives back what is not used.
 """
 
+_EVENTS = """\
+## Events
+
+From emit to handled, made by `make bench-events` in ten minutes. All systems run in one run, in turns; the figure is the median of three rounds
+(latency and memory: one).
+
+- **events.** 50 callers at once in one process; each writes a row of its own and emits, in one transaction of PostgreSQL. Workers
+  in 2 processes (SQLite: 1) have a handler that writes one row. The clock runs from the first emit until the last handler's row is committed.
+  The store in the table is what carries the events: PostgreSQL or SQLite themselves, Redis Streams or NATS JetStream.
+- **Not the same promise.** With Holdfast the row and the event are one transaction (outbox), and so are the handler's row, the inbox and the
+  job's success. FastStream and the raw clients have neither: the producer commits its row and then publishes, the handler commits
+  its row and then acknowledges, by hand. A crash in between loses the event or handles it twice. *Without rows* there is no database at all.
+- **The same brokers.** Valkey with an append-only file, `appendfsync everysec`, NATS JetStream with file storage as it comes: both
+  acknowledge before the disk has it, for all alike.
+- **The limit** is redis-py and nats-py, with one statement for each row; for *emit* asyncpg and APSW with two bare inserts in one transaction.
+- **Latency.** From the commit of the caller's row until the handler begins, one worker, 300 events 20 to 40 ms apart.
+- **Memory.** What the relay's process has at most while it publishes 1,000,000 waiting events, less what it had after 2,000.
+"""
+_EVENTS_WHY = """\
+"""
+
 
 def write(where: Path, results: Path) -> Path:
     where.mkdir(parents=True, exist_ok=True)
@@ -93,6 +114,8 @@ def render(where: Path, results: Path) -> str:
     parts += [_figures(where, results, figures, left_out), _WHY] if figures else [_NOTHING]
     if (results / "guards.json").exists():
         parts.append(_guards(where, results, file.read(results / "guards.json")))
+    if (results / "events.json").exists():
+        parts.append(_events(where, results, file.read(results / "events.json")))
     profile = Path(__file__).parent / "results" / "profile.json"
     if profile.exists():
         parts.append(_profile(file.read(profile)))
@@ -126,6 +149,24 @@ def _guards(where: Path, results: Path, found: Sequence[Figure]) -> str:
     }
     told = "Versions: " + ", ".join(f"{name} {version}" for name, version in sorted(versions.items())) + "."
     parts += [report.musts_markdown(list(guard_musts(found))), "", report.markdown(found), "", told, ""]
+    return "\n".join(parts)
+
+
+def _events(where: Path, results: Path, found: Sequence[Figure]) -> str:
+    parts = [_EVENTS]
+    if (results / "events.png").exists():
+        parts.append(f"![Events]({os.path.relpath(results / 'events.png', where)})\n")
+    versions = {each.config["package"]: each.config["version"] for each in found if "version" in each.config}
+    told = "Versions: " + ", ".join(f"{name} {version}" for name, version in sorted(versions.items())) + "."
+    parts += [
+        report.musts_markdown(list(event_musts(found))),
+        "",
+        report.markdown(found),
+        "",
+        told,
+        "",
+        _EVENTS_WHY,
+    ]
     return "\n".join(parts)
 
 

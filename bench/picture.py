@@ -25,6 +25,12 @@ PANELS = {
     "latency_p50": "Pickup latency, median, ms (less is better)",
     "latency_p99": "Pickup latency, p99, ms (less is better)",
     "memory_idle": "Memory of an idle worker, MB (less is better)",
+    "events": "Events, emitted until handled, a row at each end, events/s",
+    "events_plain": "Events, without rows, events/s",
+    "emit_one": "Emit with a row, one caller, events/s",
+    "emit_concurrent": "Emit with a row, 50 callers at once, events/s",
+    "event_latency_p50": "From the commit until the handler, median, ms (less is better)",
+    "event_latency_p99": "From the commit until the handler, p99, ms (less is better)",
     "guard_retry_p50": "Retry, median, µs",
     "guard_breaker_p50": "Breaker, median, µs",
     "guard_limiter_p50": "Limiter, median, µs",
@@ -33,16 +39,20 @@ PANELS = {
     "guard_all_waiting_p99": "Everything, when the call waits, p99, µs",
 }
 OF_GUARDS = "What a guard adds to a call, measured in one run; logarithmic scales, less is better."
+OF_EVENTS = (
+    "Events: Holdfast beside FastStream and the raw clients (limit), measured in one run; logarithmic scales."
+)
 TITLE = (
     "Holdfast beside its peers, measured in one run; logarithmic scales. "
     "Hatched: a job that was acknowledged may be lost with the power."
 )
-ORDER = ("postgres", "redis", "sqlite", "memory")
+ORDER = ("postgres", "redis", "nats", "sqlite", "memory")
 COLOURS = {
     "holdfast": "#c2410c",
     "limit": "#d6d3d1",
     "postgres": "#33658a",
     "redis": "#7a9cb8",
+    "nats": "#8a7fb0",
     "sqlite": "#55806e",
     "memory": "#33658a",
 }
@@ -65,7 +75,9 @@ def draw(figures: list[dict[str, Any]], picture: Path) -> None:
         for axis in row[len(pair) :]:
             axis.axis("off")
     is_of_guards = all(measure.startswith("guard_") for measure in shown)
-    canvas.suptitle(OF_GUARDS if is_of_guards else TITLE, fontsize=11, x=0.01, ha="left")
+    is_of_events = all(measure.startswith(("event", "emit")) for measure in shown)
+    title = OF_GUARDS if is_of_guards else OF_EVENTS if is_of_events else TITLE
+    canvas.suptitle(title, fontsize=11, x=0.01, ha="left")
     canvas.tight_layout(rect=(0, 0, 1, 0.985), h_pad=2.0, w_pad=3.0)
     canvas.savefig(picture, dpi=110)
 
@@ -73,7 +85,7 @@ def draw(figures: list[dict[str, Any]], picture: Path) -> None:
 def _bars(figures: list[dict[str, Any]], measure: str) -> list[dict[str, Any]]:
     """By store, the best first within each."""
     found = [each for each in figures if each["measure"] == measure and each["store"] in ORDER]
-    sign = -1 if all(each["unit"] == "jobs/s" for each in found) else 1
+    sign = -1 if all(each["unit"].endswith("/s") for each in found) else 1
     return sorted(found, key=lambda each: (ORDER.index(each["store"]), sign * each["rate"]))
 
 

@@ -14,6 +14,11 @@ def url() -> str:
     return os.environ["BENCH_URL"]
 
 
+def broker() -> str:
+    """The broker that carries events; empty where the database does."""
+    return os.environ.get("BENCH_BROKER", "")
+
+
 def folder() -> Path:
     """For counts, logs and what a library wants to leave behind; empty at first."""
     return Path(os.environ["BENCH_FOLDER"])

@@ -20,6 +20,13 @@ MEASURES = {
     "commit_p50": "the store's own commit, p50",
     "commit_p99": "the store's own commit, p99",
     "recovery": "after kill -9, runs again after",
+    "events": "events, emitted until handled, a row at each end",
+    "events_plain": "events, without rows",
+    "emit_one": "emit with a row, one caller",
+    "emit_concurrent": "emit with a row, 50 callers at once",
+    "event_latency_p50": "from the commit until the handler, p50",
+    "event_latency_p99": "from the commit until the handler, p99",
+    "relay_memory": "memory that a relay gains while it publishes a backlog",
     **{
         f"guard_{kind}{waiting}_{part}": f"{what}{', when the call waits' if waiting else ''}, {part}"
         for kind, what in (
@@ -41,7 +48,7 @@ def rows(figures: Sequence[Figure]) -> Iterator[Row]:
     """Measure, store, system, figure, and how many times better Holdfast is."""
     ours = {(each.store, each.measure): each.rate for each in figures if each.system == "holdfast"}
     for measure in MEASURES:
-        for store in (*FULL.stores, "memory"):
+        for store in (*FULL.stores, "nats", "memory"):
             found = [each for each in figures if (each.store, each.measure) == (store, measure)]
             for each in sorted(
                 found, key=lambda each: each.rate if each.unit in LESS_IS_BETTER else -each.rate
@@ -55,9 +62,10 @@ def _said(figure: Figure) -> str:
 
 
 def _times(figure: Figure, ours: dict[tuple[str, str], float]) -> str:
-    """Against Holdfast on the same store; Redis against Holdfast on PostgreSQL."""
-    store = "postgres" if figure.store.startswith("redis") else figure.store
-    own = ours.get((store, figure.measure))
+    """Against Holdfast on the same store; where it is not on Redis, against Holdfast on PostgreSQL."""
+    own = ours.get((figure.store, figure.measure))
+    if own is None and figure.store.startswith("redis"):
+        own = ours.get(("postgres", figure.measure))
     if own is None or not own or not figure.rate or figure.system == "holdfast":
         return ""
     ratio = figure.rate / own if figure.unit in LESS_IS_BETTER else own / figure.rate

@@ -1,4 +1,4 @@
-"""The stores of the bench: PostgreSQL and Valkey started here and stopped at the end, SQLite files on a real disk."""
+"""The stores of the bench: PostgreSQL, Valkey and NATS started here and stopped at the end, SQLite files on a real disk."""
 
 from __future__ import annotations
 
@@ -17,9 +17,11 @@ from typing import Self
 import psutil
 
 from bench import environments
+from tools.nats_server import NatsServer
 from tools.postgres import PostgresServer, durable_server
 
 _MEMORY = {"tmpfs", "ramfs"}
+_FLUSHED = {"redis-fsync": "always", "redis-everysec": "everysec"}  # else there is no append-only file
 
 
 class Servers:
@@ -29,6 +31,7 @@ class Servers:
         self._stack = ExitStack()
         self._postgres: PostgresServer | None = None
         self._redis: dict[str, int] = {}
+        self._nats: NatsServer | None = None
 
     def __enter__(self) -> Self:
         # Also for PostgreSQL: in memory nothing would wait for the disk.
@@ -53,6 +56,8 @@ class Servers:
                 if self._postgres is None:
                     self._postgres = self._stack.enter_context(durable_server())
                 return self._postgres.url(self._postgres.create_database())
+            case "nats":
+                return self._fresh_nats()
             case _:
                 return self._fresh_redis(store)
 
@@ -71,10 +76,22 @@ class Servers:
     def _fresh_redis(self, store: str) -> str:
         if store not in self._redis:
             self._redis[store] = self._stack.enter_context(
-                _valkey(self.folder / store, durable=store == "redis-fsync")
+                _valkey(self.folder / store, flushed=_FLUSHED.get(store))
             )
         _command(self._redis[store], b"FLUSHALL SYNC")
         return f"redis://127.0.0.1:{self._redis[store]}/0"
+
+    def _fresh_nats(self) -> str:
+        """A new one each time: it starts in a moment. Its streams are files, flushed when it thinks fit, as it comes."""
+        if self._nats is None:
+            self._stack.callback(self._stop_nats)
+        self._stop_nats()
+        self._nats = NatsServer()
+        return self._nats.url
+
+    def _stop_nats(self) -> None:
+        if self._nats is not None:
+            self._nats.stop()
 
 
 def real_disk() -> Path:
@@ -102,11 +119,11 @@ def _file_system(place: Path) -> str:
 
 
 @contextmanager
-def _valkey(folder: Path, *, durable: bool) -> Iterator[int]:
-    """As it comes nothing waits for the disk; `durable` flushes each command before it is answered."""
+def _valkey(folder: Path, *, flushed: str | None) -> Iterator[int]:
+    """As it comes nothing waits for the disk; `always` flushes each command before it is answered, `everysec` later."""
     folder.mkdir()
     port = _free_port()
-    log = ["--appendonly", "yes", "--appendfsync", "always"] if durable else ["--appendonly", "no"]
+    log = ["--appendonly", "yes", "--appendfsync", flushed] if flushed else ["--appendonly", "no"]
     server = subprocess.Popen(
         [
             valkey_server(),

@@ -27,27 +27,41 @@ class Failed(Exception):
     """A measurement gave no figure; the text says why."""
 
 
-def measure(servers: Servers, system: System, measure: str, options: dict[str, Any]) -> dict[str, Any]:
-    answer = _once(servers, system, measure, options)
+def measure(
+    servers: Servers, system: System, measure: str, options: dict[str, Any], *, limit: float = LIMIT
+) -> dict[str, Any]:
+    answer = _once(servers, system, measure, options, limit)
     if measure == "drain" and answer["seconds"] < min(_TOO_SHORT, options["seconds"] * 0.7):
-        answer = _once(servers, system, measure, options | {"guess": answer["rate"]})
+        answer = _once(servers, system, measure, options | {"guess": answer["rate"]}, limit)
     return answer
 
 
-def _once(servers: Servers, system: System, measure: str, options: dict[str, Any]) -> dict[str, Any]:
+def _once(
+    servers: Servers, system: System, measure: str, options: dict[str, Any], limit: float
+) -> dict[str, Any]:
     place = Path(tempfile.mkdtemp(prefix="step-", dir=servers.folder))
     try:
         interpreter = sys.executable if system.environment is None else environments.make(system.environment)
         _run(
             [str(interpreter), "-m", "bench.drive", system.module, measure, json.dumps(options)],
-            os.environ | _settings(system) | {"BENCH_URL": servers.fresh(system.store, place), "BENCH_FOLDER": str(place)},
+            os.environ | _settings(system) | _places(servers, system, place),
             place,
+            limit,
         )  # fmt: skip
         return _answer(place)
     except environments.NotInstalled as error:
         raise Failed(f"cannot be installed: {error}") from None
     finally:
         shutil.rmtree(place, ignore_errors=True)
+
+
+def _places(servers: Servers, system: System, place: Path) -> dict[str, str]:
+    broker = servers.fresh(system.broker, place) if system.broker else ""
+    return {
+        "BENCH_URL": servers.fresh(system.store, place),
+        "BENCH_BROKER": broker,
+        "BENCH_FOLDER": str(place),
+    }
 
 
 def _settings(system: System) -> dict[str, str]:
@@ -60,15 +74,15 @@ def _settings(system: System) -> dict[str, str]:
     }
 
 
-def _run(command: list[str], settings: dict[str, str], place: Path) -> None:
+def _run(command: list[str], settings: dict[str, str], place: Path, limit: float) -> None:
     with (place / "said").open("wb") as said:
         driver = subprocess.Popen(
             command, cwd=ROOT, env=settings, stdin=subprocess.DEVNULL, stdout=said, stderr=said, start_new_session=True
         )  # fmt: skip
         try:
-            driver.wait(LIMIT)
+            driver.wait(limit)
         except subprocess.TimeoutExpired:
-            raise Failed(f"was not over after {LIMIT:g} s") from None
+            raise Failed(f"was not over after {limit:g} s") from None
         finally:
             if driver.poll() is None:
                 _end_tree(driver)

@@ -24,6 +24,7 @@ class System:
     durable: bool = True  # whether a job that was acknowledged survives the loss of power
     has_steps: bool = False  # whether a job can have steps whose results are recorded
     own_worker: bool = True  # False: the loop that runs jobs is ours
+    broker: str = ""  # that carries events, where the store does not
     settings: dict[str, str] = field(default_factory=dict, hash=False)  # read by the module
 
     @property

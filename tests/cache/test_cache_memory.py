@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections import OrderedDict
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -36,6 +38,51 @@ def test_the_least_used_goes_first():
     virtually(main)
 
 
+def test_room_is_made_without_walking_through_all_of_them():
+    class Counted(OrderedDict):
+        def items(self):
+            for each in super().items():
+                steps.append(each)
+                yield each
+
+    async def main():
+        memory = MemoryCache(entries=2000)
+        memory._rows = Counted()
+        for number in range(2000):
+            await keep(memory, f"old {number}")
+        for number in range(100):
+            await keep(memory, f"new {number}")
+        assert len(memory) == 2000
+        assert len(steps) == 100
+
+    steps = []
+    virtually(main)
+
+
+def test_what_is_being_loaded_is_passed_over_for_what_may_go():
+    async def main():
+        memory = MemoryCache(entries=3)
+        loads = [await memory.begin(key, tags=(), lease=5) for key in "ab"]
+        for key in "cde":
+            await keep(memory, key)
+        assert await kept(memory, "cde") == "e"
+        assert [await memory.put(load, "1", fresh=60, stale=60) for load in loads] == [True, True]
+        assert await kept(memory, "abcde") == "abe"
+
+    virtually(main)
+
+
+def test_a_value_that_is_too_large_takes_no_other_with_it():
+    async def main():
+        memory = MemoryCache(size=10_000)
+        for key in "abc":
+            await keep(memory, key)
+        assert await keep(memory, "d", '"' + "x" * 20_000 + '"')
+        assert await kept(memory, "abcd") == "abc"
+
+    virtually(main)
+
+
 def test_bytes_are_counted():
     async def main():
         memory = MemoryCache(size=100_000)
@@ -44,6 +91,8 @@ def test_bytes_are_counted():
             assert memory.size <= 100_000
         assert 5 <= len(memory) <= 10
         assert await keep(memory, "huge", "x" * 200_000), "it is not kept, and nobody loads it again for that"
+        assert await kept(memory, ["huge"]) == ""
+        await memory.invalidate([f"k{number}" for number in range(50)])
         assert (len(memory), memory.size) == (0, 0)
 
     virtually(main)

@@ -203,3 +203,19 @@ def test_what_is_owed_is_bounded(monkeypatch):
         assert not place._owed["key"]
 
     on_a_place(test)
+
+
+def test_an_invalidation_is_not_taken_for_done_because_an_earlier_one_of_the_same_name_is():
+    async def test(place, port):
+        port.takes = 1
+        first = asyncio.create_task(place.invalidate("tag", ["t"]))
+        await sleep(0.5)
+        await port.keep("k", tags=["t"])
+        other = asyncio.create_task(place.invalidate("key", ["another"]))
+        await sleep(0)
+        assert await place.invalidate("tag", ["t"])
+        [entry] = await port.inner.get(["k"])
+        assert entry.value is None
+        assert [await first, await other] == [True, True]
+
+    on_a_place(test)

@@ -11,6 +11,7 @@ from waiting import heard, until
 
 from holdfast.guards import deadline
 from holdfast.kernel.errors import DeadlinePassed, NotOpen, TimedOut, UsageError
+from holdfast.views.cache_place import Place
 from holdfast.views.cache_terms import Terms
 
 
@@ -449,6 +450,42 @@ async def test_a_load_that_another_process_invalidated_is_made_again(gallery, ot
     assert [await before, await after, await gallery(7), await elsewhere(7)] == [2, 2, 2, 2]
 
 
+async def test_who_comes_between_two_invalidations_gets_nothing_older_than_the_first(
+    gallery, other, on, source
+):
+    """The second is this process's own, and it ends the flight that the first has outdated."""
+    elsewhere = declare(other, on, source)
+    source.gate.clear()
+    before = asyncio.create_task(gallery(7))
+    await until(lambda: source.loads)
+    await elsewhere.invalidate(7)
+    between = asyncio.create_task(gallery(7))
+    await asyncio.sleep(0.02)
+    await gallery.invalidate(7)
+    source.gate.set()
+    assert [await before, await between] == [1, 2]
+
+
+async def test_who_comes_after_a_load_began_does_not_trust_it_when_the_place_is_silent(
+    gallery, other, on, source, monkeypatch
+):
+    elsewhere = declare(other, on, source)
+    source.gate.clear()
+    before = asyncio.create_task(gallery(7))
+    await until(lambda: source.loads)
+    await elsewhere.invalidate(7)
+    after = [asyncio.create_task(gallery(7)) for _ in range(3)]
+    await asyncio.sleep(0.02)
+
+    async def no_answer(self, *args, **options):
+        return None
+
+    monkeypatch.setattr(Place, "put", no_answer)
+    source.gate.set()
+    assert [await before, *await asyncio.gather(*after)] == [1, 2, 2, 2]
+    assert source.most == 1
+
+
 async def test_refresh_loads_whatever_is_there(gallery, source):
     assert await gallery(7) == 1
     assert await gallery.refresh(7) == 2
@@ -538,6 +575,26 @@ async def test_inside_a_transaction_nobody_waits_for_himself(hf, gallery, stale,
         assert await gallery(7) == 2
         assert await stale(7) == 1
     assert await gallery(7) in (2, 3)
+
+
+async def test_an_invalidation_that_would_wait_for_itself_is_refused(hf, on, gallery, source):
+    """Before the commit it would be too early in any case."""
+    if on != "store" or hf.location.kind != "sqlite":
+        pytest.skip("only there the transaction is in its way")
+    async with hf.transaction():
+        for way in (gallery.invalidate, lambda _: hf.cache.invalidate_tags("user:7"), gallery.refresh):
+            with pytest.raises(UsageError, match="Pass tx=tx, or do it after the block"):
+                await way(7)
+
+
+async def test_a_holdfast_that_is_not_entered_keeps_nothing_and_fails_nobody(place, source):
+    on, make = place
+    if on == "memory":
+        pytest.skip("it is there without being entered")
+    gallery = declare(make(), on, source)
+    with heard("cache.unreachable") as notes:
+        assert [await gallery(7), await gallery(7)] == [1, 2]
+    assert "NotOpen" in notes[0]["error"]
 
 
 async def test_old_values_are_pruned_by_whoever_keeps_the_house(hf, on, old):

@@ -325,6 +325,57 @@ async def test_a_broker_that_is_away_at_the_start_is_waited_for(far, broker, mon
         await until(lambda: worker.trouble() is None)
 
 
+async def test_what_is_published_before_the_first_consumer_reached_the_broker_is_heard(far):
+    counts(far)
+    ids = await published(far, "order.placed")  # by a relay that was quicker
+    await drain(far)
+    assert await effects(far) == ids
+
+
+async def test_a_broker_that_came_back_empty_gives_the_group_all_that_it_has(far, broker):
+    counts(far)
+    await move_events(far)
+    broker.forget_everything()
+    body = (
+        b'{"specversion":"1.0","id":"7","source":"/shop","type":"order.paid","time":"2026-01-01T00:00:00Z"}'
+    )
+    broker.store([Message("7", "order.paid", None, body)])
+    await drain(far)
+    assert await effects(far) == ["7"]
+
+
+async def test_the_relay_makes_groups_known_again_after_the_broker_was_away(far, broker):
+    counts(far)
+    lease = await group_lease(far)  # its own worker reads nothing
+    async with same_place(far, transport=MemoryTransport(broker)) as other:
+        counts(other)
+        async with far.worker() as worker:
+            await far.emit("order.placed")
+            await until(lambda: len(broker.messages) == 1)
+            broker.stop()
+            broker.forget_everything()
+            emitted = await far.emit("order.placed")
+            await until(lambda: "relay" in (worker.trouble() or ""))
+            broker.start()
+            await until(lambda: len(broker.messages) == 1)
+        await far.store.leases.release(lease)
+        await drain(other)
+    assert await effects(far) == [emitted.id]
+
+
+async def test_what_is_published_again_is_heard_by_groups_that_the_broker_has_lost(far, broker):
+    counts(far)
+    ids = await published(far, "order.placed")
+    broker.forget_everything()
+    async with same_place(far, transport=MemoryTransport(broker)) as other:
+        counts(other)
+        assert await other.outbox.redrive() == 1
+    async with same_place(far, transport=MemoryTransport(broker)) as other:
+        counts(other)
+        await drain(other)
+    assert await effects(far) == ids
+
+
 async def test_a_store_in_trouble_gives_the_messages_back(far, broker, monkeypatch):
     counts(far)
     await move_events(far)

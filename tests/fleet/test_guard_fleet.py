@@ -93,11 +93,30 @@ async def calls_for(seconds, guards, callers=4):
 
 
 @pytest.mark.parametrize(("rate", "burst"), [(100, 60), (30, 1), (400, 400)])
-async def test_together_they_are_never_above_the_rate(place, rate, burst):
+async def test_together_they_are_never_above_the_rate(place, rate, burst, notes):
     async with fleet(place, 3, limiter=lambda: Limiter(rate=rate, burst=burst)) as nodes:
         times = await calls_for(1.5, nodes.guards)
-    assert worst_excess(times, rate, burst) <= 1e-6
+    # On a busy machine the store may answer too late: then each has its share, and that is one call at least.
+    late = {"guards.late", "guards.alone"} & {name for name, _ in notes}
+    assert worst_excess(times, rate, burst) <= (2 if late else 1e-6)
     assert len(times) > rate * 1.5 * 0.2  # under load, and a burst of one call pays for the delays
+
+
+async def test_two_versions_of_a_program_with_different_rates_both_get_on(place):
+    """While a new one is deployed: the older, with the smaller burst, would find the bucket full for ever."""
+    rates = iter([(20, 10), (200, 200)])
+
+    def limiter():
+        rate, burst = next(rates)
+        return Limiter(rate=rate, burst=burst)
+
+    async with fleet(place, 2, limiter=limiter) as nodes:
+        old, new = nodes.guards
+        times = await asyncio.gather(calls_for(2, [old], callers=2), calls_for(2, [new], callers=16))
+    assert len(times[0]) >= 8
+    assert len(times[1]) >= 40
+    assert worst_excess(times[0], 20, 10) <= 1  # a call is made a moment after it was admitted
+    assert worst_excess(sorted(times[0] + times[1]), 200, 200) <= 1e-6
 
 
 async def test_one_alone_may_have_the_whole_rate(place):

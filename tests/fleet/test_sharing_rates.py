@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from contextlib import suppress
 
 import pytest
 
@@ -117,6 +118,26 @@ def test_when_telling_takes_long_the_round_goes_on():
         limiter.throttled(20, key=f"user:{number}")
     asyncio.run(fleet._round())
     assert 0 < len(store.told) < 10
+
+
+async def test_a_driver_that_swallows_a_cancellation_does_not_keep_it_from_ending():
+    class Swallowing(Store):
+        asked = False
+
+        async def report(self, node, reports, *, ttl):
+            if self.asked:
+                with suppress(asyncio.CancelledError):
+                    await asyncio.sleep(60)
+            self.asked = True
+            return await super().report(node, reports, ttl=ttl)
+
+    store = Swallowing()
+    fleet, _ = _node(store)
+    await fleet.start()
+    fleet.changed("g", None)
+    await asyncio.sleep(0.1)
+    async with asyncio.timeout(10):
+        await fleet.stop()
 
 
 def test_what_one_was_told_counts_for_the_others_and_so_does_what_makes_it_faster():

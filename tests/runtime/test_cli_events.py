@@ -160,6 +160,25 @@ def test_the_whole_story(shop, on_store):
     assert [each["attempt"] for each in job["errors"]] == [1]
 
 
+async def long_row(store, length):
+    """Each event is the cause of the next."""
+    cause = None
+    for number in range(length):
+        [cause] = await emit(store, f"step.n{number}", correlation_id=STORY, causation_id=cause)
+
+
+def test_a_long_row_of_causes_is_told_to_its_end(shop, on_store):
+    on_store(lambda store: long_row(store, 990))
+    assert shop("trace", STORY) == 0
+    lines = shop.out.splitlines()
+    assert len(lines) == 991 and all(f"step.n{number} " in shop.out for number in range(990))
+    assert max(map(len, lines)) < 400
+    assert "caused by" in shop.out and "caused by" not in lines[50]
+    document = shop.json("trace", STORY)
+    assert len(document["begins"]) == 20
+    assert document["begins"][1]["causation_id"] is not None
+
+
 def test_a_story_without_a_request_begins_with_its_first_job(shop, on_store):
     async def alone(store):
         [job_id] = await put(store)

@@ -2,6 +2,7 @@
 
 import pytest
 
+from holdfast import Holdfast
 from holdfast.kernel.errors import UsageError
 from holdfast.runtime.config import Location, locate, masked
 
@@ -67,3 +68,13 @@ def test_where_to_listen_is_said_in_the_environment():
     assert found.listen_url == "postgresql://u:secret@direct/shop"
     assert "secret" not in repr(found)
     assert locate("sqlite:///a.db", environment).listen_url is None
+
+
+def test_the_broker_of_events_is_named_by_a_url_that_is_checked_at_once(monkeypatch):
+    with pytest.raises(UsageError, match="The URL of a transport begins with"):
+        Holdfast(transport="carrier://pigeon")
+    assert Holdfast().bus.wire is None
+    monkeypatch.setenv("HOLDFAST_TRANSPORT_URL", "redis://user:geheim@127.0.0.1:1/0")
+    hf = Holdfast()
+    assert hf.bus.wire.name == "redis"
+    assert "geheim" not in repr(hf.bus.wire._transport)

@@ -75,17 +75,19 @@ class World:
         want = Want("g", "k", min(least, burst), min(least, burst) + more, rate, burst)
         self.bucket, grant = quota.take(self.bucket, want, self.clock)
         assert grant.units == 0 or want.least <= grant.units <= want.most
-        assert 0 <= grant.wait <= self.bucket.level / grant.rate + 2 * quota.FINEST
+        slowest = min(grant.rate, want.rate)
+        assert 0 <= grant.wait <= self.bucket.level / slowest + 2 * quota.FINEST
         if grant.units:
             self.grants.append((grant, len(self.used)))
-            self.used.append([self.truth, grant.units, rate, burst])
-            self.check()
+        self.used.append([self.truth, grant.units, rate, burst])  # who gets nothing has said a rate, too
+        self.check()
 
     def check(self):
         """Every window that ends now. A jump ahead is time that was not there, and fills a bucket once at most."""
-        units = rate = burst = 0.0
-        for time, used, asked, size in reversed(self.used):
-            units, rate, burst = units + used, max(rate, asked), max(burst, size)
+        units = 0.0
+        for time, used, _, _ in reversed(self.used):
+            asked = [each for each in self.used if each[0] >= time - quota.TERMS_KEPT]
+            units, rate, burst = units + used, max(each[2] for each in asked), max(each[3] for each in asked)
             jumped = sum(min(rate * by, burst) for at, by in self.jumps if at >= time)
             assert units <= (rate * (self.truth - time) + burst + jumped) * (1 + 1e-9) + 1e-4
 
@@ -132,7 +134,7 @@ def test_what_wait_says_is_true(commands, rate, burst):
         world.step(kind, value)
     want = Want("g", "k", burst / 2, burst, rate, burst)
     world.bucket, grant = quota.take(world.bucket, want, world.clock)
-    assert grant.wait <= (world.bucket.level + want.least) / grant.rate + 2 * quota.FINEST
+    assert grant.wait <= (world.bucket.level + want.least) / min(grant.rate, rate) + 2 * quota.FINEST
     _, later = quota.take(world.bucket, want, world.clock + grant.wait * 1.000001)
     assert later.units >= want.least
 

@@ -169,6 +169,22 @@ def test_a_row_that_went_on_without_an_event_does_not_take_it():
     again(view(), shelf)
     assert rows_of(shelf) == {"a": "[2]"}
     assert "Rebuild" in shelf.asides[1].error
+    batch(view(), shelf, [published(3, value=3)])
+    again(view(), shelf)
+    assert rows_of(shelf) == {"a": "[2,3]"}, "its row goes on, as it did before the key was found"
+    assert shelf.asides.keys() == {1}
+
+
+def test_what_a_view_does_not_hear_any_more_holds_no_row():
+    shelf = Shelf()
+    poison = view(lambda row, event: 1 / event.data["value"] and listing(row, event))
+    batch(
+        poison, shelf, [published(1, value=1), published(2, value=0, kind="order.odd"), published(3, value=3)]
+    )
+    narrower = Projection("v", poison.function, on="order.changed", key=lambda event: event.data["row"])
+    again(narrower, shelf)
+    assert rows_of(shelf) == {"a": "[1,3]"}
+    assert shelf.asides == {}
 
 
 changes = st.lists(

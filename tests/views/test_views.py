@@ -143,6 +143,15 @@ async def test_a_row_of_several_keys_has_no_version_to_wait_for(bench):
     assert (await view.entry("all")).position == 2
 
 
+async def test_its_lag_is_told_while_it_is_behind(bench, monkeypatch):
+    monkeypatch.setattr("holdfast.views.projector._TOLD", 0.0)
+    monkeypatch.setattr("holdfast.views.projector.BATCH", 2)
+    await bench.publish_many(6, key="a")
+    with heard("view.lag") as notes:
+        await bench.built(bench.view(total))
+    assert [each["events"] for each in notes][:2] == [4, 2]
+
+
 # --- what cannot be taken ---
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any
 
 from holdfast.events.catalog import Catalog
@@ -68,7 +69,13 @@ class Bus:
         return [*members, *consumers, self.relay(owner, ttl)]
 
     def relay(self, owner: str, ttl: float = TTL) -> Relay:
-        return Relay(self._store, self.wire, self.settings, owner=owner, ttl=ttl)
+        known = partial(self.make_known, f"{owner} (relay)")
+        return Relay(self._store, self.wire, self.settings, make_known=known, owner=owner, ttl=ttl)
+
+    async def make_known(self, owner: str) -> None:
+        """The program's groups, before anything is published: so they hear it, whenever their first worker starts."""
+        for group in self.groups:
+            await self.consumer(group, owner).subscribe()
 
     def consumer(self, group: Group, owner: str, ttl: float = TTL) -> Consumer:
         made: Consumer

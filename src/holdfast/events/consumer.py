@@ -154,13 +154,16 @@ class BrokerConsumer(Consumer):
         await (await self._joined()).close()
 
     async def _joined(self) -> port.Consumer:
-        transport = await self._wire.ready()
-        return await transport.consumer(
-            self._group.name,
+        """A broker that comes back without the group may have messages already that the group never had."""
+        transport, name = await self._wire.ready(), self._group.name
+        found = await transport.consumer(
+            name,
             self._owner,
             redeliver_after=self._settings.redeliver_after,
-            from_start=self._group.from_start,
+            from_start=self._group.from_start or name in self._wire.joined,
         )
+        self._wire.joined.add(name)
+        return found
 
     async def _serve(self, lease: Lease) -> None:
         away = 0

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 
 from holdfast.events.publishing import publish
 from holdfast.events.wire import Wire
@@ -20,6 +20,7 @@ async def redrive(
     store: Store,
     wire: Wire | None,
     *,
+    make_known: Callable[[], Awaitable[None]],
     since: float | None = None,
     after: int = 0,
     upto: int | None = None,
@@ -34,7 +35,7 @@ async def redrive(
         raise UsageError(
             "There is no broker to publish to: the database itself carries the events of this program, and loses none."
         )
-    number = 0
+    number, are_known = 0, False
     before = 1 + (
         (await store.outbox.lag()).position if upto is None else upto
     )  # not what the relay publishes meanwhile
@@ -42,12 +43,15 @@ async def redrive(
         tries = 0
         while True:
             try:
+                if not are_known:  # it may have lost the groups too
+                    await make_known()
+                    are_known = True
                 found = await publish(await wire.ready(), events)
                 if found.unavailable is not None:
                     raise found.unavailable
                 break
             except TransportUnavailable as error:
-                tries += 1
+                tries, are_known = tries + 1, False
                 if not _PATIENCE.allows(tries, error):
                     raise TransportUnavailable(
                         f"{error} Published again so far: {number:,}; go on with after={after}."

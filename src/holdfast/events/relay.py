@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
 
 from holdfast.events.publishing import Failure, Published, publish
 from holdfast.events.settings import EventSettings
@@ -35,10 +35,18 @@ class Relay(Leading):
     """A service of every worker whose program has events, and of `holdfast relay`. Without a broker, publishing is the stamp."""
 
     def __init__(
-        self, store: Store, wire: Wire | None, settings: EventSettings, *, owner: str, ttl: float = TTL
+        self,
+        store: Store,
+        wire: Wire | None,
+        settings: EventSettings,
+        *,
+        make_known: Callable[[], Awaitable[None]],
+        owner: str,
+        ttl: float = TTL,
     ) -> None:
         super().__init__("relay", store, lease=LEASE_NAME, owner=owner, ttl=ttl)
         self._wire, self._settings = wire, settings
+        self._make_known, self._are_known = make_known, False  # the groups of this program
         self._published, self._since = 0, monotonic()
         self._duties = [
             Duty("lag", _LAG_EVERY, self._tell_lag),
@@ -53,6 +61,7 @@ class Relay(Leading):
                 away, self._trouble = 0, None
             except TransportUnavailable as error:
                 away += 1
+                self._are_known = False  # it may come back without them
                 self._failed(error)
                 await sleep(jittered(_AWAY.longest(away)))
                 continue
@@ -66,6 +75,9 @@ class Relay(Leading):
         events = await self._store.outbox.waiting(lease, limit=BATCH)
         if not events:
             return False
+        if not self._are_known:  # or they would never hear what is published now
+            await self._make_known()
+            self._are_known = True
         crashpoint("relay.before_publish")
         if self._wire is None:
             await self._stamp(lease, events)

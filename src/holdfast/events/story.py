@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections import deque
+
 import msgspec
 
 from holdfast.store.event_records import OutboxEvent
@@ -9,6 +11,7 @@ from holdfast.store.ports import Store
 from holdfast.store.records import JobRecord, check_id
 
 MOST = 1_000  # jobs, and as many events, of one story
+DEEPEST = 50  # levels that are shown beneath each other
 
 
 class Node(msgspec.Struct):
@@ -16,6 +19,9 @@ class Node(msgspec.Struct):
 
     what: JobRecord | OutboxEvent
     caused: list[Node] = []
+    is_moved: bool = (
+        False  # it stands at the beginning because it would be too deep: its cause is told by its id
+    )
 
     @property
     def at(self) -> float:
@@ -24,7 +30,7 @@ class Node(msgspec.Struct):
 
 class Story(msgspec.Struct):
     correlation_id: str
-    begins: list[Node]  # what nothing that is still kept has caused
+    begins: list[Node]  # what nothing that is still kept has caused; and what is moved
     is_cut: bool  # there is more than MOST
 
 
@@ -62,4 +68,20 @@ def _tree(found: list[JobRecord | OutboxEvent]) -> list[Node]:
     for node in sorted(nodes.values(), key=lambda node: node.at):
         cause = nodes.get(node.what.causation_id or "")
         (begins if cause is None or cause is node else cause.caused).append(node)
-    return begins
+    return _flattened(begins)
+
+
+def _flattened(begins: list[Node]) -> list[Node]:
+    """Events that cause each other in a long row would go deeper than anybody can read, or a parser of JSON can follow."""
+    found, waiting = list(begins), deque((node, 1) for node in begins)
+    while waiting:
+        node, level = waiting.popleft()
+        if level < DEEPEST:
+            waiting.extend((each, level + 1) for each in node.caused)
+            continue
+        moved, node.caused = node.caused, []
+        for each in moved:
+            each.is_moved = True
+            found.append(each)
+            waiting.append((each, 1))
+    return found

@@ -50,7 +50,7 @@ class GuardFleet(Looping):
         self._shared: SharedGuards | None = None
         self._people: SharedGuards | None = None
         self._next_report = self._next_people = 0.0
-        self._sits_out = False
+        self._sits_out = self._is_leaving = False
         tell_child(self)
 
     def sit_out(self) -> None:
@@ -79,12 +79,14 @@ class GuardFleet(Looping):
             return
         self._loop, self._news = asyncio.get_running_loop(), asyncio.Event()
         self._next_report = self._next_people = 0.0
+        self._is_leaving = False
         self._slices.come_back()
         await self._turn()  # what is open or held for all is so before the first call
         await super().start()
 
     async def stop(self) -> None:
         if self._loop is asyncio.get_running_loop():  # else that loop is gone
+            self._is_leaving = True
             await super().stop()
             await self._give_back()
         self._slices.go_alone()
@@ -128,7 +130,7 @@ class GuardFleet(Looping):
     # --- rounds ---
 
     async def _run(self) -> None:
-        while True:
+        while not self._is_leaving:  # a driver may swallow that it is cancelled
             await self._rest()
             await self._turn()
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from datetime import datetime
+from functools import partial
 
 from holdfast.events.bus import Bus
 from holdfast.events.redriving import redrive
@@ -63,7 +64,10 @@ class OutboxView:
 
         Ids and bytes are the same, so groups that had an event ignore it. `told` hears the number so far and the position.
         """
-        return await redrive(self._store, self._bus.wire, since=moment(since), after=after, told=told)
+        known = partial(self._bus.make_known, "redrive")
+        return await redrive(
+            self._store, self._bus.wire, make_known=known, since=moment(since), after=after, told=told
+        )
 
     async def strays(self, *, limit: int = 100) -> list[Stray]:
         """Messages that no group could understand, as they came; newest first."""

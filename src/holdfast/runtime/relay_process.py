@@ -26,7 +26,7 @@ async def run_relay(hf: Holdfast) -> int:
         hf.fleet.sit_out()
         async with hf:
             await check_tables(hf.store)
-            await _make_known(hf, name)
+            await _make_known(hf, name)  # also while another relay publishes, perhaps one of an older version
             async with Services([hf.bus.relay(name)]):
                 say(f"{name} publishes events of {hf.location!r}")
                 return await leaving
@@ -36,12 +36,11 @@ async def run_relay(hf: Holdfast) -> int:
 
 
 async def _make_known(hf: Holdfast, name: str) -> None:
-    """The program's groups, before anything is published: so they hear it, whenever their first worker starts."""
-    for group in hf.bus.groups:
-        try:
-            await hf.bus.consumer(group, name).subscribe()
-        except (*TROUBLE, TransportUnavailable) as error:
-            note("relay.failed", error=repr(error))
+    """Who cannot be told now will be, by the relay, before it publishes."""
+    try:
+        await hf.bus.make_known(name)
+    except (*TROUBLE, TransportUnavailable) as error:
+        note("relay.failed", error=repr(error))
 
 
 def _leave(number: signal.Signals, leaving: asyncio.Future[int]) -> None:

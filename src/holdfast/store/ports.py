@@ -282,7 +282,7 @@ class SharedGuards(Protocol):
         """Lease quota, each key once: between `least` and `most` units, or none. The answers are in the wants' order.
 
         In any time T, at most rate * T + burst units of a key are granted, to whomever; when rates and bursts differ between
-        calls, by the largest of that time. When the database's clock is set back, no more is granted, and a bucket goes on
+        calls, by the largest of that time and the 5 seconds before, for all who ask. When the database's clock is set back, no more is granted, and a bucket goes on
         from there instead of waiting for the clock. A clock that jumps ahead by S counts as time that has passed: for each
         jump, up to rate * S units more, and never more than one burst. A pause ends by so much earlier.
         """

@@ -21,6 +21,7 @@ IDLE = 3600.0  # seconds without a question after which a full bucket is forgott
 SLOWED_KEPT = 7 * DAY  # the same when the other side has asked for less: that is remembered for longer
 LEAST, MOST = 1e-9, 1e9  # units, and units a second
 FINEST = 1e-6  # seconds: the finest time that both databases keep
+TERMS_KEPT = 5.0  # seconds for which the largest rate and burst that anybody asked with count for all
 _INT8 = 2**63
 
 
@@ -129,6 +130,9 @@ class Bucket(msgspec.Struct, frozen=True, kw_only=True):
     version: int = 0
     lowered: int = 0  # the version that it was last lowered to
     paused_until: float | None = None
+    fastest: float = 0.0  # the largest rate, and
+    burst: float = 0.0  # the largest burst, that anybody has asked with lately:
+    terms_until: float | None = None  # until then they count also for who asks with less
 
     @property
     def forget(self) -> int:
@@ -150,23 +154,38 @@ def settled(bucket: Bucket, now: float) -> Bucket:
         level=max(bucket.level - drained, 0.0),
         drained=bucket.drained + drained,
         paused_until=min(until, now + DAY) if until is not None and until > now else None,
+        terms_until=bucket.terms_until if passed >= 0 else None,
     )
 
 
 def take(bucket: Bucket | None, want: Want, now: float) -> tuple[Bucket, Grant]:
     """What is granted of a bucket now, and what is left of it. A bucket that nobody knows is full."""
-    known = settled(bucket if bucket is not None else Bucket(at=now, rate=want.rate), now)
-    rate = want.rate if known.slowed is None else min(want.rate, known.slowed)
-    free = want.burst - known.level
-    granted = min(want.most, free) if known.paused_until is None and free >= want.least else 0.0
-    left = msgspec.structs.replace(known, level=known.level + granted, rate=rate)
+    known = on_terms(settled(bucket if bucket is not None else Bucket(at=now, rate=want.rate), now), want)
+    free = known.burst - known.level
+    granted = min(want.most, want.burst, free) if known.paused_until is None and free >= want.least else 0.0
+    left = msgspec.structs.replace(known, level=known.level + granted)
     return left, grant_of(want, left, granted)
+
+
+def on_terms(known: Bucket, want: Want) -> Bucket:
+    """With the rate and burst that count. Of two versions of a program, the one with less would find the bucket full for ever."""
+    until = known.terms_until
+    is_kept = until is not None and known.at < until
+    fastest = max(want.rate, known.fastest) if is_kept else want.rate
+    burst = max(want.burst, known.burst) if is_kept else want.burst
+    is_largest = (fastest, burst) == (want.rate, want.burst)
+    return msgspec.structs.replace(
+        known,
+        rate=fastest if known.slowed is None else min(fastest, known.slowed),
+        fastest=fastest,
+        burst=burst,
+        terms_until=known.at + TERMS_KEPT if is_largest else until,
+    )
 
 
 def grant_of(want: Want, left: Bucket, granted: float) -> Grant:
     paused = pause_of(left)
-    missing = left.level + want.least - want.burst
-    wait = max(paused, missing / left.rate if missing > 0 else 0.0)
+    wait = max(paused, _missing(left, want))
     return Grant(
         want.name,
         want.key,
@@ -178,6 +197,15 @@ def grant_of(want: Want, left: Bucket, granted: float) -> Grant:
         left.at,
         left.drained,
     )
+
+
+def _missing(left: Bucket, want: Want) -> float:
+    """Seconds until its least can be had. Longer than the terms last, only its own are certain."""
+    missing = left.level + want.least - left.burst
+    wait = missing / left.rate if missing > 0 else 0.0
+    if left.terms_until is None or left.at + wait < left.terms_until:
+        return wait
+    return max(wait, (left.level + want.least - want.burst) / min(left.rate, want.rate))
 
 
 def pause_of(bucket: Bucket) -> float:

@@ -15,8 +15,7 @@ from holdfast.views.projector import LEASE_NAME as VIEW_LEASE
 
 async def subscribe(hf: Holdfast) -> None:
     """Make the program's groups known: a group hears what is published after that."""
-    for group in hf.bus.groups:
-        await hf.bus.consumer(group, NAME).subscribe()
+    await hf.bus.make_known(NAME)
 
 
 async def move_events(hf: Holdfast) -> bool:

@@ -123,7 +123,11 @@ class NatsTransport:
         check_seconds("redeliver_after", redeliver_after, 0.001)
         consumer = NatsConsumer(self._link, self._api, self._again, group, redeliver_after=redeliver_after)
         await self._known()
-        await consumer.join(from_start=from_start)
+        try:
+            await consumer.join(from_start=from_start)
+        except Missing:  # the stream is gone since we have seen it
+            await self._again()
+            await consumer.join(from_start=from_start)
         return consumer
 
     async def _again(self) -> None:

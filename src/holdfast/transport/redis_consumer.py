@@ -7,6 +7,8 @@ from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from typing import Any
 
+import msgspec
+
 from holdfast.kernel.clock import monotonic
 from holdfast.kernel.errors import NotOpen, TransportUnavailable, UsageError
 from holdfast.kernel.names import check_int, check_seconds
@@ -97,12 +99,24 @@ class RedisConsumer:
 
 
 def _received(entries: Any, *, redelivered: bool = False) -> list[Received]:
-    """An entry without fields was deleted by hand. One that is not ours has no body: it is given all the same."""
+    """An entry without fields was deleted by hand."""
     return [
-        Received(fields.get(b"body", b""), mark.decode(), redelivered)
-        for mark, fields in entries
-        if fields is not None
+        Received(_body(fields), mark.decode(), redelivered) for mark, fields in entries if fields is not None
     ]
+
+
+def _body(fields: dict[bytes, bytes]) -> bytes:
+    """One that is not ours has no body: its fields are given, in pairs, which are no event but can be kept for a person."""
+    found = fields.get(b"body")
+    return (
+        msgspec.json.encode([(_text(name), _text(value)) for name, value in fields.items()])
+        if found is None
+        else found
+    )
+
+
+def _text(value: bytes) -> str:
+    return value.decode(errors="backslashreplace")
 
 
 def _check(marks: Sequence[Any]) -> None:

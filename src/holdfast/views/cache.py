@@ -48,7 +48,7 @@ class Caches:
         self._places = {"memory": Place("memory", self.memory), "store": Place("store")}
         if redis is not None:
             self._places["redis"] = Place("redis", redis)
-        self._shapes: dict[str, str] = {}
+        self._named: list[Names] = []
         self._portal: Portal | None = None
         self._store: Cache | None = None
 
@@ -111,6 +111,8 @@ class Caches:
     async def _invalidate(self, kind: str, names: Sequence[str]) -> bool:
         done = []
         for place in self._places.values():
+            place.kept.check_free()
+        for place in self._places.values():
             self.flights.outdate(place.name, kind, frozenset(names))
             done.append(await place.invalidate(kind, names))
         return all(done)
@@ -137,7 +139,9 @@ class Caches:
             if not inspectable(function):
                 raise UsageError(f"@hf.cached stands on a function, not on {show(function)}.")
             names = Names(function, key=key, tags=tags, ignore=ignore)
-            self._refuse_twin(names)
+            for other in self._named:
+                names.refuse_twin(other)
+            self._named.append(names)
             return Cached(function, names, agreed, place, self)
 
         return declared
@@ -151,17 +155,6 @@ class Caches:
         if name not in self._places:
             raise UsageError(f'Values are kept on="memory", "store" or "redis"; not {show(on)}.')
         return self._places[name]
-
-    def _refuse_twin(self, names: Names) -> None:
-        """Two functions with the same keys would serve each other's values."""
-        if names.shape is None:
-            return
-        other = self._shapes.setdefault(names.shape, names.where)
-        if other != names.where:
-            raise UsageError(
-                f"{names.where} and {other} have the same keys, {names.shape!r}, and would serve each other's values. "
-                "Begin each with a word of its own."
-            )
 
 
 def inspectable(function: object) -> bool:

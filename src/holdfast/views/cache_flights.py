@@ -33,7 +33,9 @@ class Flight:
         self.wanted, self.why = wanted, why
         self.has_begun = False  # the function is called: what changes from now on, it may not have seen
         self.is_outdated = False  # it was invalidated here: who comes now shall not have what it brings
-        self.is_refused = False  # what it brings was not kept, and is only for those who refresh
+        self.asked = 0  # how often it has asked for the value: of where that is kept, or of the function
+        self.brings = 0  # the answer to which of these questions
+        self.is_kept = False  # and it was kept: nothing was invalidated since that question
 
     @property
     def is_for_refreshing(self) -> bool:
@@ -41,10 +43,15 @@ class Flight:
         return self.why is Why.FORCED and not self.has_begun
 
     async def joined(self) -> str | None:
-        """Its end. Whoever gives up, by cancellation or deadline, leaves it to the others."""
+        """Its end. Whoever gives up, by cancellation or deadline, leaves it to the others.
+
+        None, too, for who came after the question whose answer it brings, when that was not kept: another process may have
+        invalidated it before he came.
+        """
         self._refuse_itself()
+        came = self.asked
         found: str | None = await self._waited(asyncio.shield(self.task))
-        return found
+        return found if self.is_kept or came < self.brings else None
 
     async def landed(self) -> None:
         """The same, however it ends."""
@@ -87,10 +94,13 @@ class Flights:
 
     def __init__(self) -> None:
         self._here: PerLoop[dict[Place, Flight]] = PerLoop(dict)
-        self._all: set[tuple[str, Flight]] = set()
+        self._all: dict[
+            tuple[str, Flight], None
+        ] = {}  # in order: what is repeated in a simulation ends them alike
 
     def get(self, place: str, key: str) -> Flight | None:
-        return self._here.get().get((place, key))
+        flight = self._here.get().get((place, key))
+        return None if flight is None or flight.task.done() else flight
 
     def begin(
         self, place: str, flight: Flight, fly: Callable[[Flight], Coroutine[Any, Any, str | None]]
@@ -99,10 +109,10 @@ class Flights:
         here, name = self._here.get(), (place, flight.wanted.key)
         flight.task = start(fly(flight), name=f"cache:{flight.wanted.key}", context=_without_deadline(flight))
         here[name] = flight
-        self._all.add((place, flight))
+        self._all[place, flight] = None
 
         def ended(task: asyncio.Task[str | None]) -> None:
-            self._all.discard((place, flight))
+            self._all.pop((place, flight), None)
             if here.get(name) is flight:
                 del here[name]
             if not task.cancelled():

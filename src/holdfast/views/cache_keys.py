@@ -9,6 +9,7 @@ from collections.abc import Callable, Mapping, Sequence
 from string import Formatter
 from typing import Any
 from urllib.parse import quote
+from uuid import UUID
 
 import msgspec
 
@@ -20,6 +21,8 @@ from holdfast.kernel.templates import Template
 
 _SAFE = "@"  # beside letters, digits and _.-~: what a value may have in a key as it is
 _PLAIN = re.compile(r"[\w.\-~@]*", re.ASCII)
+_QUOTED = re.compile(r"[\w.\-~@%]", re.ASCII)  # what a value has in a key, one letter of it
+_SIMPLE = (str, bytes, int, float, UUID)
 _UNSHOWN = re.compile(r"[^\x21-\x7e]")
 _SHOWN = 80  # characters of a name that is too long
 
@@ -47,7 +50,32 @@ class Names:
             {name: Template("key", f"{{{name}}}") for name in self._key.fields} if self._key else {}
         )
         self._tags = [self._template("tags", each) for each in self._listed("tags", tags)]
-        self.shape = None if key is None else shape(key)
+        self.shape = None if key is None else Shape(key)
+        self._captured = _captured(function)
+
+    def refuse_twin(self, other: Names) -> None:
+        """Two functions that may have the same key would serve each other's values."""
+        if self.where == other.where:
+            self._refuse_sibling(other)
+        elif self.shape is not None and other.shape is not None and self.shape.meets(other.shape):
+            raise UsageError(
+                f"{self.where} and {other.where} may have the same keys, {self.shape.text!r} and {other.shape.text!r}, and would "
+                "serve each other's values. Begin each with a word of its own, and a colon."
+            )
+
+    def _refuse_sibling(self, other: Names) -> None:
+        """A module that is loaded again has the same function; one made by a function is another with each thing it knows."""
+        if _is_same(self._captured, other._captured) or not self._is_as(other):
+            return
+        raise UsageError(
+            f"{self.where} is made more than once, each time with something else, and all would have the same keys. Put what they "
+            'differ in into the key: key=f"{table}:{{id}}".'
+        )
+
+    def _is_as(self, other: Names) -> bool:
+        if self.shape is None or other.shape is None:
+            return self.shape is other.shape
+        return self.shape.meets(other.shape)
 
     def _listed(self, option: str, texts: Any) -> Sequence[str]:
         if isinstance(texts, str) or not isinstance(texts, Sequence):
@@ -115,9 +143,55 @@ def fitted(kind: str, text: Any) -> str:
         return f"{_UNSHOWN.sub('', text[:_SHOWN])}#{digest}"
 
 
-def shape(key: str) -> str:
-    """The template without the names in it: two of the same shape make the same keys."""
-    return "".join(before + ("" if name is None else "{}") for before, name, *_ in Formatter().parse(key))
+class Shape:
+    """A template without the names in it: letters, and None for each value."""
+
+    def __init__(self, key: str) -> None:
+        self._parts: list[str | None] = []
+        self.text = ""
+        for before, name, *_ in Formatter().parse(key):
+            self._parts += before if name is None else [*before, None]
+            self.text += before if name is None else f"{before}{{}}"
+
+    def meets(self, other: Shape) -> bool:
+        """Whether some values make the same key of both: such as "all" of `gallery:{user}` and `gallery:all`."""
+        ours, theirs = self._parts, other._parts
+        found, new = {(0, 0)}, [(0, 0)]
+        while new:
+            here, there = new.pop()
+            one, two = ours[here : here + 1], theirs[there : there + 1]
+            steps = _steps(one, two)
+            for place in {(here + more, there + much) for more, much in steps} - found:
+                found.add(place)
+                new.append(place)
+        return (len(ours), len(theirs)) in found
+
+
+def _steps(one: Sequence[str | None], two: Sequence[str | None]) -> list[tuple[int, int]]:
+    """How far both may go on together: a value ends, takes a letter of the other, or both have the same letter."""
+    steps = [(1, 0)] * (one == [None]) + [(0, 1)] * (two == [None])
+    for value, letter, step in ((one, two, (0, 1)), (two, one, (1, 0))):
+        if value == [None] and letter and letter[0] is not None and _QUOTED.fullmatch(letter[0]):
+            steps.append(step)
+    return steps + [(1, 1)] * (one == two and bool(one))
+
+
+def _captured(function: Any) -> tuple[Any, ...]:
+    """What a function that another has made knows of there."""
+    known: list[Any] = [*(getattr(function, "__defaults__", None) or ())]
+    for cell in getattr(function, "__closure__", None) or ():
+        try:
+            known.append(cell.cell_contents)
+        except ValueError:  # it has no value yet: such as the name of the function itself
+            known.append(None)
+    return tuple(known)
+
+
+def _is_same(ones: tuple[Any, ...], others: tuple[Any, ...]) -> bool:
+    return len(ones) == len(others) and all(
+        one is other or (isinstance(one, _SIMPLE) and type(one) is type(other) and one == other)
+        for one, other in zip(ones, others, strict=True)
+    )
 
 
 def _quoted(text: str) -> str:

@@ -38,29 +38,31 @@ class Loader:
         why, text = flight.why, None
         gives_up = monotonic() + self._terms.wait
         for _ in range(_MOST_LOADS):
-            begun = await self._right(flight.wanted, why, gives_up)
+            begun = await self._right(flight, why, gives_up)
             if isinstance(begun, Entry):
+                flight.brings = flight.asked
                 return begun.value
             if begun is None:
                 return text or await self._alone(flight)
             text = await self._with_right(flight, begun)
-            if await self._keep(begun, text) or flight.is_outdated:
+            is_kept = await self._keep(begun, text)
+            flight.is_kept = is_kept is True
+            if is_kept is not False or flight.is_outdated:
                 break
             note("cache.outdated", place=self._place.name, key=begun.key)
-            if (
-                why is Why.FORCED
-            ):  # whoever refreshes has what he asked for; what is kept now may be older than that
-                flight.is_refused = True
-                break
+            if why is Why.FORCED:
+                break  # whoever refreshes has what he asked for; what is kept now may be older than that
             # Those who came after the invalidation have joined this flight, too: they get what is newer.
             why = Why.MISSING
         return text
 
     # --- the right to load ---
 
-    async def _right(self, wanted: Wanted, why: Why, gives_up: float) -> Load | Entry | None:
+    async def _right(self, flight: Flight, why: Why, gives_up: float) -> Load | Entry | None:
         """It, or what another has loaded meanwhile. None: there is no place to ask, or another takes too long."""
+        wanted = flight.wanted
         while True:
+            flight.asked += 1
             begun = await self._place.begin(wanted, lease=self._terms.lease, why=why)
             if not isinstance(begun, Entry):
                 return begun
@@ -68,20 +70,21 @@ class Loader:
                 return begun if self._values.is_readable(begun, wanted) else None
             if why is Why.STALE:
                 return Entry()
-            if (found := await self._of_another(wanted, gives_up)) is not None:
+            if (found := await self._of_another(flight, gives_up)) is not None:
                 return found
             if monotonic() >= gives_up:
                 note("cache.waited_in_vain", place=self._place.name, key=wanted.key)
                 return None
 
-    async def _of_another(self, wanted: Wanted, until: float) -> Entry | None:
+    async def _of_another(self, flight: Flight, until: float) -> Entry | None:
         """What another process loads. None: it has given up or died, the time is over, or the place does not answer."""
         pause = _FIRST_LOOK
         while (left := until - monotonic()) > 0:
             await sleep(jittered(min(pause, left)))
             pause = min(pause * 1.5, _LAST_LOOK)
-            entry = await self._place.look(wanted)
-            if entry is not None and self._values.is_readable(entry, wanted):
+            flight.asked += 1
+            entry = await self._place.look(flight.wanted)
+            if entry is not None and self._values.is_readable(entry, flight.wanted):
                 return entry
             if entry is None or not entry.is_loading:
                 return None
@@ -108,17 +111,18 @@ class Loader:
                 note("cache.lease_lost", place=self._place.name, key=load.key)
                 return
 
-    async def _keep(self, load: Load, text: str) -> bool:
-        """False: it was invalidated since, or the right was lost. A place that does not answer has no say."""
+    async def _keep(self, load: Load, text: str) -> bool | None:
+        """False: it was invalidated since, or the right was lost. None: the place does not answer."""
         is_kept = await self._place.put(load, text, fresh=self._terms.fresh_for(), stale=self._terms.stale)
         if is_kept is False:  # the right may be there still: nobody shall wait for that
             await self._place.abandon(load, rest=0.0)
-        return is_kept is not False
+        return is_kept
 
     # --- the function ---
 
     async def _alone(self, flight: Flight) -> str:
-        flight.has_begun = True
+        flight.asked, flight.has_begun = flight.asked + 1, True
+        flight.brings = flight.asked
         return await self.load(flight.wanted)
 
     async def load(self, wanted: Wanted) -> str:

@@ -15,6 +15,7 @@ from holdfast.store.edge import checked_cache
 
 ENTRIES = 10_000
 SIZE = 64 * 1024 * 1024  # bytes
+_PASSED = 100  # rows that are being loaded, passed over at a time for one that may go
 _ROW = 500  # bytes of a row beside its key and value, about
 
 
@@ -101,6 +102,8 @@ class MemoryCache:
             self.size += row.size - before
             self._untag(row, row.tags - set(load.tags))
             self._rows.move_to_end(row.key)
+            if row.size > self._largest:  # it alone, or all others would go before it
+                self._forget(row.key)
             self._make_room()
             return True
 
@@ -166,14 +169,17 @@ class MemoryCache:
 
     def _make_room(self) -> None:
         """What is being loaded stays: whoever loads it would be refused, and load it again."""
-        if len(self._rows) <= self._most and self.size <= self._largest:
-            return
-        now = monotonic()
-        for key, row in tuple(self._rows.items()):
+        now, passed = monotonic(), 0
+        while not self._has_room() and passed < min(len(self._rows), _PASSED):
+            key, row = next(iter(self._rows.items()))  # and no more of them: there may be a million
             if row.token is None or row.lease_until <= now:
                 self._forget(key)
-                if len(self._rows) <= self._most and self.size <= self._largest:
-                    return
+            else:
+                self._rows.move_to_end(key)
+                passed += 1
+
+    def _has_room(self) -> bool:
+        return len(self._rows) <= self._most and self.size <= self._largest
 
 
 def _size(key: str) -> int:

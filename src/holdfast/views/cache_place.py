@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Collection, Sequence
+from itertools import islice
 from typing import TypeVar
 
 import msgspec
@@ -35,7 +36,8 @@ class Place:
         self._looks = PerLoop(lambda: Looks(self._get, f"cache:{self.name}"))
         self._rests_until = 0.0
         # Invalidations that could not be made yet. Until they are, this process takes nothing of these names from here.
-        self._owed: dict[str, dict[str, None]] = {"key": {}, "tag": {}}
+        self._owed: dict[str, dict[str, int]] = {"key": {}, "tag": {}}
+        self._debts = 0  # a name that is owed again while it is paid stays owed
         self._paying: asyncio.Task[None] | None = None
 
     def move_to(self, kept: SharedCache) -> None:
@@ -93,9 +95,8 @@ class Place:
 
     async def invalidate(self, kind: str, names: Collection[str]) -> bool:
         """Keys or tags. False: it could not be made yet; this process makes it as soon as it can."""
-        self._owe(
-            kind, names
-        )  # from now on nothing of these is taken from here, also while this is under way
+        # From now on nothing of these is taken from here, also while this is under way.
+        self._owe(kind, names)
         is_done = False
         try:
             is_done = await self._pay()
@@ -107,7 +108,8 @@ class Place:
 
     def _owe(self, kind: str, names: Collection[str]) -> None:
         owed = self._owed[kind]
-        owed |= dict.fromkeys(names)
+        self._debts += 1
+        owed |= dict.fromkeys(names, self._debts)
         if (number := len(owed) - _MOST_OWED) > 0:
             for name in tuple(owed)[:number]:
                 del owed[name]
@@ -115,14 +117,16 @@ class Place:
 
     async def _pay(self) -> bool:
         for kind, owed in tuple(self._owed.items()):
-            while part := tuple(owed)[:_PART]:
+            while part := dict(islice(owed.items(), _PART)):
                 if self._is_silent():
                     return False
-                work = self.kept.invalidate(part) if kind == "key" else self.kept.invalidate_tags(part)
+                names = tuple(part)
+                work = self.kept.invalidate(names) if kind == "key" else self.kept.invalidate_tags(names)
                 if not await self._answer("invalidate", _done(work)):
                     return False
-                for name in part:
-                    owed.pop(name, None)
+                for name, debt in part.items():
+                    if owed.get(name) == debt:
+                        del owed[name]
         return True
 
     def _pay_soon(self) -> None:

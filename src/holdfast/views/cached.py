@@ -54,7 +54,9 @@ class Cached(Generic[P, R]):
             if not entry.is_fresh:
                 self._refresh_behind(wanted, entry)
             return cast("R", found[0])
-        if entry is not None and entry.value is not None:  # nobody can use it, so it must not be in the way
+        if (
+            entry is not None and entry.value is not None and self._is_free()
+        ):  # nobody can use it: out of the way
             await self._place.invalidate("key", (wanted.key,))
         return self._value(await self._awaited(wanted))
 
@@ -78,6 +80,7 @@ class Cached(Generic[P, R]):
         False: where it is kept does not answer. This process does it as soon as it can, and does not serve it meanwhile.
         """
         wanted = self._names.wanted(args, kwargs)
+        self._place.kept.check_free()
         self._home.flights.outdate(self._place.name, "key", frozenset((wanted.key,)))
         return await self._place.invalidate("key", (wanted.key,))
 
@@ -127,11 +130,8 @@ class Cached(Generic[P, R]):
             flight = self._flight(wanted)
             if flight is not None and flight.is_outdated:
                 await flight.landed()
-            else:
-                flight = flight or self._begin(wanted, Why.MISSING)
-                text = await flight.joined()
-                if text is not None and not flight.is_refused:
-                    return text
+            elif (text := await (flight or self._begin(wanted, Why.MISSING)).joined()) is not None:
+                return text
             entry = await self._place.look(wanted)
             if entry is not None and entry.value is not None and self._values.is_readable(entry, wanted):
                 return entry.value

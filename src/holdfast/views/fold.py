@@ -19,6 +19,7 @@ from holdfast.store.event_records import OutboxEvent
 from holdfast.store.view_records import Aside, Loaded, NewRow, SetAside
 from holdfast.views.projection import Projection
 
+OVERTAKEN = "Its row is at position {} already, without it. Rebuild the view."
 WAITS = "It waits for an event before it, of the same row, that is set aside."
 
 
@@ -28,6 +29,7 @@ class Heard(msgspec.Struct, frozen=True, kw_only=True):
     position: int
     event_id: str
     raw: OutboxEvent | Aside  # as it is stored
+    is_heard: bool = True
     event: AnyEvent | None = None
     key: str | None = None
     error: str | None = None
@@ -47,7 +49,7 @@ def hear(projection: Projection, events: Iterable[OutboxEvent]) -> list[Heard]:
 
 
 def hear_again(projection: Projection, asides: Iterable[Aside]) -> list[Heard]:
-    """Those that were set aside; the function, or the key, may be another by now."""
+    """Those that were set aside; the function, the key, or what it hears, may be another by now."""
     return [
         _heard(projection, Heard(position=each.position, event_id=each.event_id, raw=each)) for each in asides
     ]
@@ -55,6 +57,10 @@ def hear_again(projection: Projection, asides: Iterable[Aside]) -> list[Heard]:
 
 def _heard(projection: Projection, found: Heard) -> Heard:
     try:
+        if isinstance(found.raw, Aside) and not projection.hears(
+            envelope.read(found.raw.event.encode()).type
+        ):
+            return msgspec.structs.replace(found, is_heard=False)
         event = _read(found.raw, projection.data_type)
         return msgspec.structs.replace(found, event=event, key=projection.key_of(event))
     except Exception as error:  # noqa: BLE001  whatever the function for the key does
@@ -117,16 +123,26 @@ class Fold:
         return False
 
     def take_again(self, heard: Heard) -> bool:
-        """Whether an event that was set aside is in its row now. What waits behind another is left as it is."""
-        return heard.key not in self._held and self.take(heard)
+        """Whether an event that was set aside is in its row now, or in none. What waits behind another is left as it is."""
+        if not heard.is_heard:
+            return True
+        if (error := self._overtaken(heard)) is None:
+            return heard.key not in self._held and self.take(heard)
+        # Its row does not wait for what only a rebuild can bring, or it would wait until then.
+        self.aside.append(msgspec.structs.replace(heard, key=None).aside(error))
+        return False
+
+    def _overtaken(self, heard: Heard) -> str | None:
+        row = None if heard.key is None else self._rows.get(heard.key)
+        return OVERTAKEN.format(row.position) if row is not None and row.position >= heard.position else None
 
     def project(self, heard: Heard) -> str | None:
         """Bring its row up to date; returns what is wrong when that fails."""
         if heard.event is None or heard.key is None:
             return heard.error or "Its row is not known."
         row = self._rows.get(heard.key)
-        if row is not None and row.position >= heard.position:
-            return f"Its row is at position {row.position} already, without it. Rebuild the view."
+        if (overtaken := self._overtaken(heard)) is not None:
+            return overtaken
         if row is not None and self._projection.late == "ignore" and _is_late(row, heard.event):
             self.late.append(heard)
             return None

@@ -85,8 +85,7 @@ class Term:
             more = await self._go_on_with_all()
         except Changed:
             more = False
-        if not more:
-            await self._tell_lag()
+        await self._tell_lag()  # also while there is more: that is when it is behind
         return more
 
     async def _say_seen(self) -> None:

@@ -1,6 +1,6 @@
 -- Buckets of quota: the arithmetic of holdfast.store.quota, and what is known of the time before a bucket was made.
 -- `spare` is what its rate has earned since the server remembers, less what was granted: never granted beyond. It is
--- missing until the first take. `made`: grants from before are not of this bucket. `burst`: as it was last asked for.
+-- missing until the first take. `made`: grants from before are not of this bucket.
 -- `memory`: the one in which it was last seen.
 local IDLE, MOST = 3600, 1e9
 
@@ -26,6 +26,9 @@ local function settle(bucket, memory)
   local earned = math.max(now - math.max(bucket.at, memory.began), 0) * bucket.rate
   local paused_until = bucket.paused_until and bucket.paused_until + math.min(passed, 0)
   bucket.paused_until = paused_until and paused_until > now and math.min(paused_until, now + DAY) or nil
+  if passed < 0 then
+    bucket.terms_until = nil
+  end
   bucket.at = now
   bucket.level = math.max(bucket.level - drained, 0)
   bucket.drained = bucket.drained + drained

@@ -1,6 +1,6 @@
 -- Lease quota. KEYS: the memory, and a bucket for each want. ARGV: a list of least, most, rate, burst.
 -- Answers for each want: the units granted, and what is left of the bucket.
-local memory = recall_run()
+local memory, TERMS_KEPT = recall_run(), 5
 
 local function look(key, rate)
   local bucket = find_bucket(key, memory) or new_bucket(rate, memory)
@@ -11,13 +11,25 @@ local function look(key, rate)
   return bucket
 end
 
-local function take(key, least, most, rate, burst)
+-- The largest rate and burst that anybody has asked with lately count for all.
+local function set_terms(bucket, rate, burst)
+  local is_kept = bucket.terms_until and now < bucket.terms_until
+  bucket.fastest = is_kept and math.max(rate, bucket.fastest) or rate
+  bucket.burst = is_kept and math.max(burst, bucket.burst) or burst
+  if bucket.fastest == rate and bucket.burst == burst then
+    bucket.terms_until = now + TERMS_KEPT
+  end
+  bucket.rate = math.min(bucket.fastest, bucket.slowed or bucket.fastest)
+end
+
+local function take(key, least, most, rate, own_burst)
   local bucket = look(key, rate)
-  bucket.rate, bucket.burst = math.min(rate, bucket.slowed or rate), burst
+  set_terms(bucket, rate, own_burst)
+  local burst = bucket.burst
   local free = math.min(burst - bucket.level, bucket.spare)
   local granted = 0
   if not bucket.paused_until and free >= least then
-    granted = math.min(most, free)
+    granted = math.min(most, own_burst, free)
   end
   bucket.level = bucket.level + granted
   bucket.spare = bucket.spare - granted

@@ -58,7 +58,8 @@ def lines(story: Story) -> Iterator[str]:
 
 
 def _lines(node: Node, before: str, *, is_last: bool) -> Iterator[str]:
-    yield f"{before}{'└─ ' if is_last else '├─ '}{_told(node.what)}"
+    cause = f"  caused by {node.what.causation_id}" if node.is_moved else ""
+    yield f"{before}{'└─ ' if is_last else '├─ '}{_told(node.what)}{cause}"
     inside = before + ("   " if is_last else "│  ")
     yield from (f"{inside}{'│' if node.caused else ' '}  {text}" for text in _failures(node.what))
     for place, caused in enumerate(node.caused):

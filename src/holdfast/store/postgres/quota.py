@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from holdfast.store import quota
-from holdfast.store.quota import DAY, IDLE, SLOWED_KEPT, Bucket, Grant, Pace, Return, Want
+from holdfast.store.quota import DAY, IDLE, SLOWED_KEPT, TERMS_KEPT, Bucket, Grant, Pace, Return, Want
 from holdfast.store.statements import Procedure, Statement
 
 # A bucket `b` as it is now, read after its row was locked: n.now, and level, drained and paused_until of s.
@@ -15,9 +15,17 @@ _SETTLED = f"""(SELECT holdfast.now() AS now) AS n
         b.paused_until - greatest(b.at - n.now, interval '0') AS paused_until) AS p
     CROSS JOIN LATERAL (SELECT greatest(b.level - p.drained, 0) AS level, b.drained + p.drained AS drained,
         CASE WHEN p.paused_until > n.now THEN least(p.paused_until, n.now + make_interval(secs => {DAY})) END
-            AS paused_until) AS s"""
+            AS paused_until, CASE WHEN b.at <= n.now THEN b.terms_until END AS terms_until) AS s"""
 _BUCKET = """date_part('epoch', b.at), b.rate, b.level, b.drained, b.slowed, b.version, b.lowered,
-    date_part('epoch', b.paused_until)"""
+    date_part('epoch', b.paused_until), b.fastest, b.burst, date_part('epoch', b.terms_until)"""
+# And on whose terms it is asked: those of `excluded`, or the largest of lately.
+_ON_TERMS = f"""
+        CROSS JOIN LATERAL (SELECT s.terms_until > n.now AS kept) AS k
+        CROSS JOIN LATERAL (SELECT CASE WHEN k.kept THEN greatest(excluded.fastest, b.fastest) ELSE excluded.fastest END
+            AS fastest, CASE WHEN k.kept THEN greatest(excluded.burst, b.burst) ELSE excluded.burst END AS burst) AS l
+        CROSS JOIN LATERAL (SELECT l.*, least(l.fastest, b.slowed) AS rate,
+            CASE WHEN l.fastest = excluded.fastest AND l.burst = excluded.burst THEN n.now + interval '{TERMS_KEPT} s'
+                ELSE s.terms_until END AS until) AS t"""
 
 
 def _forget(now: str, level: str, rate: str, slowed: str, paused_until: str) -> str:
@@ -50,20 +58,19 @@ def _granted(want: Want, units: float, left: Bucket) -> Grant:
 # A new bucket is full. The rest of the row tells what was asked, since that is all that an update is told of it. The clock
 # is read for each row: there may have been a wait for the one before, and a bucket must not drain in that time already.
 _TAKE = f"""
-INSERT INTO holdfast.bucket AS b (name, key, level, at, rate, burst, fewest, granted, forget)
-SELECT w.name, w.key, w.most, n.now, w.rate, w.burst, w.fewest, w.most,
+INSERT INTO holdfast.bucket AS b (name, key, level, at, rate, fastest, burst, terms_until, fewest, granted, forget)
+SELECT w.name, w.key, w.most, n.now, w.rate, w.rate, w.burst, n.now + interval '{TERMS_KEPT} s', w.fewest, w.most,
     {_forget("n.now", "w.most", "w.rate", "NULL", "NULL::timestamptz")}
 FROM (SELECT * FROM unnest($1::text[], $2::text[], $3::float8[], $4::float8[], $5::float8[], $6::float8[])
         WITH ORDINALITY AS u (name, key, fewest, most, rate, burst, place) ORDER BY u.place) AS w
     CROSS JOIN LATERAL (SELECT w.place, holdfast.now() AS now) AS n
 ON CONFLICT (name, key) DO UPDATE SET
-    (level, at, rate, drained, burst, fewest, granted, paused_until, forget) = (
-        SELECT s.level + g.granted, n.now, g.rate, s.drained, excluded.burst, excluded.fewest, g.granted, s.paused_until,
-            {_forget("n.now", "(s.level + g.granted)", "g.rate", "b.slowed", "s.paused_until")}
-        FROM {_SETTLED}
-        CROSS JOIN LATERAL (SELECT least(excluded.rate, b.slowed) AS rate,
-            CASE WHEN s.paused_until IS NULL AND excluded.burst - s.level >= excluded.fewest
-                THEN least(excluded.granted, excluded.burst - s.level) ELSE 0 END AS granted) AS g)
+    (level, at, rate, drained, fastest, burst, terms_until, fewest, granted, paused_until, forget) = (
+        SELECT s.level + g.granted, n.now, t.rate, s.drained, t.fastest, t.burst, t.until, excluded.fewest, g.granted,
+            s.paused_until, {_forget("n.now", "(s.level + g.granted)", "t.rate", "b.slowed", "s.paused_until")}
+        FROM {_SETTLED} {_ON_TERMS}
+        CROSS JOIN LATERAL (SELECT CASE WHEN s.paused_until IS NULL AND t.burst - s.level >= excluded.fewest
+            THEN least(excluded.granted, t.burst - s.level) ELSE 0 END AS granted) AS g)
 RETURNING b.name, b.key, b.granted, {_BUCKET}"""
 
 
@@ -85,8 +92,8 @@ FROM unnest($1::text[], $2::text[], $3::float8[], $4::float8[], $5::float8[], $6
     WITH ORDINALITY AS r (name, key, units, rate, at, mark, place)
 WHERE (SELECT true FROM holdfast.bucket AS known WHERE known.name = r.name AND known.key = r.key)
 ORDER BY r.place
-ON CONFLICT (name, key) DO UPDATE SET (level, at, drained, paused_until, forget) = (
-    SELECT greatest(s.level - g.worth, 0), n.now, s.drained, s.paused_until,
+ON CONFLICT (name, key) DO UPDATE SET (level, at, drained, paused_until, terms_until, forget) = (
+    SELECT greatest(s.level - g.worth, 0), n.now, s.drained, s.paused_until, s.terms_until,
         {_forget("n.now", "greatest(s.level - g.worth, 0)", "b.rate", "b.slowed", "s.paused_until")}
     FROM {_SETTLED}
     CROSS JOIN LATERAL (SELECT
@@ -108,9 +115,9 @@ FROM (SELECT now, CASE WHEN $4::float8 > 0 THEN now + make_interval(secs => $4::
         FROM (SELECT holdfast.now() AS now) AS m) AS n
     CROSS JOIN (SELECT CASE WHEN $3::float8 IS NULL THEN 0 ELSE nextval('holdfast.token') END AS version) AS v
 ON CONFLICT (name, key) DO UPDATE SET
-    (level, at, rate, drained, slowed, version, lowered, paused_until, forget) = (
+    (level, at, rate, drained, slowed, version, lowered, paused_until, terms_until, forget) = (
         SELECT s.level, n.now, g.rate, s.drained, g.slowed, CASE WHEN g.takes THEN g.version ELSE b.version END,
-            CASE WHEN g.takes THEN g.version ELSE b.lowered END, g.paused_until,
+            CASE WHEN g.takes THEN g.version ELSE b.lowered END, g.paused_until, s.terms_until,
             {_forget("n.now", "s.level", "g.rate", "g.slowed", "g.paused_until")}
         FROM {_SETTLED}
         CROSS JOIN LATERAL (SELECT $3::float8 IS NOT NULL AND $5::bigint >= b.lowered
@@ -129,9 +136,9 @@ def sped(name: str, key: str, *, rate: float | None, version: int) -> Procedure[
 
 
 _SPED = f"""
-UPDATE holdfast.bucket AS b SET (level, at, drained, slowed, version, paused_until, forget) = (
+UPDATE holdfast.bucket AS b SET (level, at, drained, slowed, version, paused_until, terms_until, forget) = (
     SELECT s.level, n.now, s.drained, g.slowed, CASE WHEN t.takes THEN nextval('holdfast.token') ELSE b.version END,
-        s.paused_until, {_forget("n.now", "s.level", "b.rate", "g.slowed", "s.paused_until")}
+        s.paused_until, s.terms_until, {_forget("n.now", "s.level", "b.rate", "g.slowed", "s.paused_until")}
     FROM {_SETTLED}
     CROSS JOIN LATERAL (SELECT b.slowed IS NOT NULL AND b.version = $4::bigint
         AND ($3::float8 IS NULL OR $3::float8 > b.slowed) AS takes) AS t
@@ -160,5 +167,7 @@ FROM locked AS l CROSS JOIN drawn AS d WHERE {_same("l")} RETURNING b.key"""
 
 
 def _to_bucket(row: Sequence[Any]) -> Bucket:
-    names = ("at", "rate", "level", "drained", "slowed", "version", "lowered", "paused_until")
+    names = (
+        "at", "rate", "level", "drained", "slowed", "version", "lowered", "paused_until", "fastest", "burst", "terms_until"
+    )  # fmt: skip
     return Bucket(**dict(zip(names, row, strict=True)))

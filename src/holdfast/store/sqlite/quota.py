@@ -8,7 +8,10 @@ from holdfast.store import quota
 from holdfast.store.quota import DAY, Bucket, Grant, Pace, Return, Want
 from holdfast.store.sqlite.connection import Db
 
-_COLUMNS = "at, rate, level, drained, slowed, version, lowered, paused_until"
+_COLUMNS = "at, rate, level, drained, slowed, version, lowered, paused_until, fastest, burst, terms_until"
+_NAMES = _COLUMNS.split(", ")
+_KEEP = f"""INSERT INTO holdfast_bucket (name, key, {_COLUMNS}, forget) VALUES (?, ?, {"?, " * len(_NAMES)}?)
+    ON CONFLICT (name, key) DO UPDATE SET {", ".join(f"{name} = excluded.{name}" for name in [*_NAMES, "forget"])}"""
 
 
 def take(db: Db, wants: Sequence[Want]) -> list[Grant]:
@@ -61,13 +64,8 @@ def free(db: Db, name: str, *, limit: int) -> int:
 
 def _find(db: Db, name: str, key: str) -> Bucket | None:
     row = db.row(f"SELECT {_COLUMNS} FROM holdfast_bucket WHERE name = ? AND key = ?", name, key)
-    return None if row is None else Bucket(**dict(zip(_COLUMNS.split(", "), row, strict=True)))
+    return None if row is None else Bucket(**dict(zip(_NAMES, row, strict=True)))
 
 
 def _keep(db: Db, name: str, key: str, bucket: Bucket) -> None:
-    sql = f"""INSERT INTO holdfast_bucket (name, key, {_COLUMNS}, forget) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
-        ON CONFLICT (name, key) DO UPDATE SET at = excluded.at, rate = excluded.rate, level = excluded.level,
-        drained = excluded.drained, slowed = excluded.slowed, version = excluded.version, lowered = excluded.lowered,
-        paused_until = excluded.paused_until, forget = excluded.forget"""
-    values = (getattr(bucket, column) for column in _COLUMNS.split(", "))
-    db.run(sql, name, key, *values, bucket.forget)
+    db.run(_KEEP, name, key, *(getattr(bucket, column) for column in _NAMES), bucket.forget)

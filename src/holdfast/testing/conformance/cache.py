@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
+from holdfast.kernel.errors import CommitUnknown
 from holdfast.store.cache_records import VALUE_LIMIT, Entry, Load, Why
 from holdfast.store.ports import Store
 from holdfast.testing.conformance.harness import Conformance, KeepsValues
 from holdfast.testing.conformance.kit import Rollback, raises
+from holdfast.testing.conformance.lost_answers import lost, once
 
 LEASE = 10.0
 
@@ -319,6 +321,29 @@ class CacheConformance(SharedCacheConformance):
             await store.cache.invalidate_tags(["t"], tx=tx)
         assert not await put(store, load)
         assert await value(store) is None
+
+    async def test_an_invalidation_whose_answer_was_lost_is_made(self, store: Store) -> None:
+        for by_key in (True, False):
+            await keep(store, tags=("t",))
+            load = await begin(store, "loading", tags=("t",))
+            with once("store.after_commit", lost()):
+                assert await store.cache.renew(load, lease=LEASE)
+            with once("store.after_commit", lost()):
+                if by_key:
+                    await store.cache.invalidate(["k", "loading"])
+                else:
+                    await store.cache.invalidate_tags(["t"])
+            assert await value(store) is None
+            assert not await put(store, load)
+            await store.cache.abandon(load)
+
+    async def test_a_value_whose_answer_was_lost_is_kept_or_not(self, store: Store) -> None:
+        """Whoever loaded it goes on with it; nobody is told what is not true."""
+        load = await begin(store)
+        with once("store.after_commit", lost()), raises(CommitUnknown):
+            await put(store, load)
+        assert await value(store) == "1"
+        assert not await put(store, load, "2")
 
     async def test_prune_forgets_values_that_may_not_be_served(self, store: Store) -> None:
         await keep(store, key="a")

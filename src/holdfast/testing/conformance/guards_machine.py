@@ -52,9 +52,10 @@ class SharedGuardsMachine(StoreMachine):
         self._known(found.version, expected.version)
         same(msgspec.structs.replace(found, version=0), msgspec.structs.replace(expected, version=0))
         assert found.units == 0 or want.least <= found.units <= want.most
+        entry = self.ledgers[key].add(self.truth, want, found.units)  # who gets nothing has said a rate, too
+        self.ledgers[key].check()
         if found.units:
-            self.grants.append((found, self.ledgers[key].add(self.truth, want, found.units)))
-            self.ledgers[key].check()
+            self.grants.append((found, entry))
 
     @rule(place=places, part=st.sampled_from([0.5, 1.0]))
     @precondition(lambda self: self.grants)

@@ -9,7 +9,7 @@ import msgspec
 
 from holdfast.store import quota
 from holdfast.store.breakers import BreakerReport, BreakerState, FleetBreaker, Hold, NodeBreaker
-from holdfast.store.quota import Bucket, Grant, Pace, Return, Want
+from holdfast.store.quota import TERMS_KEPT, Bucket, Grant, Pace, Return, Want
 
 SLACK = 1e-6  # units that rounding may add
 
@@ -30,11 +30,15 @@ class Ledger:
 
     def check(self) -> None:
         """Every window that ends with the last grant: the others were looked at when theirs was the last."""
-        used = rate = burst = 0.0
+        used = 0.0
         end = self._entries[-1][0] if self._entries else 0.0
-        for time, want, units in reversed(self._entries):
-            used, rate, burst = used + units, max(rate, want.rate), max(burst, want.burst)
-            allowed = rate * (end - time) + burst + SLACK
+        for place in reversed(range(len(self._entries))):
+            time, _, units = self._entries[place]
+            asked = [want for at, want, _ in self._entries if at >= time - TERMS_KEPT]
+            used += units
+            allowed = (
+                max(want.rate for want in asked) * (end - time) + max(want.burst for want in asked) + SLACK
+            )
             assert used <= allowed, f"{used} units were used in {end - time} s; {allowed} are allowed"
 
 

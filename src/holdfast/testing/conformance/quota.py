@@ -6,7 +6,7 @@ from typing import Any
 
 from holdfast.kernel.errors import UsageError
 from holdfast.store.ports import Store
-from holdfast.store.quota import FINEST, Grant, Return, Want
+from holdfast.store.quota import FINEST, TERMS_KEPT, Grant, Return, Want
 from holdfast.testing.conformance.harness import Conformance, SharesGuards
 from holdfast.testing.conformance.kit import raises
 
@@ -82,19 +82,41 @@ class SharedQuotaConformance(Conformance):
         assert await units(store) == 8
 
     async def test_what_was_spent_is_not_forgotten_when_the_rate_changes(self, store: SharesGuards) -> None:
-        await units(store)
-        assert await units(store, rate=0.5) == 0, "a debt in units stays one"
+        large: dict[str, Any] = {"most": 100, "burst": 100}
+        await units(store, **large)
+        await self.advance(store, TERMS_KEPT)
+        assert await units(store, rate=0.5, least=50, **large) == 0, "a debt in units stays one"
         await self.advance(store, 2)
-        assert await units(store, rate=100) == 1, "the time before was at the rate of then"
+        assert await units(store, rate=100, **large) == 11, "the time before was at the rate of then"
         await self.advance(store, 0.03)
-        assert abs(await units(store, rate=100) - 3) < 0.01
+        assert abs(await units(store, rate=100, **large) - 3) < 0.01
 
     async def test_a_smaller_burst_waits_for_what_a_larger_one_took(self, store: SharesGuards) -> None:
         await units(store, most=100, burst=100)
+        await self.advance(store, TERMS_KEPT)
         assert await units(store) == 0
-        assert await units(store, most=100, burst=100) == 0, "nor has it paid the debt"
-        await self.advance(store, 46.5)
+        await self.advance(store, 41.5)
         assert await units(store) == 1
+
+    async def test_of_two_who_ask_with_less_and_with_more_both_get_something(
+        self, store: SharesGuards
+    ) -> None:
+        """Two versions of a program: the larger rate and burst count for all while anybody asks with them."""
+        await units(store, rate=10, most=100, burst=100)
+        got = dict.fromkeys((8, 100), 0.0)
+        for turn in range(40):
+            await self.advance(store, 0.25)
+            for burst in (8, 100) if turn % 2 else (100, 8):
+                got[burst] += await units(store, rate=10 if burst == 100 else 2, most=2, burst=burst)
+        assert got[8] > 20, "not only when the other has left it something"
+        assert got[8] + got[100] <= 10 * 10
+        assert (await ask(store, rate=10, burst=100)).rate == (await ask(store)).rate == 10
+        await self.advance(store, TERMS_KEPT)
+        assert (await ask(store)).rate == 2, "nobody asks with more any longer"
+
+    async def test_who_asks_with_less_gets_no_more_at_once_than_he_may(self, store: SharesGuards) -> None:
+        await units(store, most=1, rate=10, burst=100)
+        assert await units(store, most=50) == 8
 
     async def test_a_clock_that_is_set_back_neither_grants_more_nor_waits_for_itself(
         self, store: SharesGuards
@@ -159,6 +181,7 @@ class SharedQuotaConformance(Conformance):
         await self.advance(store, 4)
         grant = await ask(other)
         assert (grant.units, grant.rate, grant.version) == (2, 0.5, pace.version)
+        await self.advance(store, TERMS_KEPT)
         assert (await ask(store, rate=0.25)).rate == 0.25, "who wants less gets less"
         assert (await ask(store, "other")).rate == 2
 

@@ -173,6 +173,13 @@ class TransportFaultsConformance(Conformance):
         assert "transport.group_lost" in told
         assert await store.groups() == ["billing"]
 
+    async def test_a_broker_that_has_forgotten_everything_can_be_joined(self, store: Transport) -> None:
+        await (await store.consumer("billing", "m", redeliver_after=HELD)).close()
+        await self.bench.wipe(store)
+        consumer = await store.consumer("billing", "m", redeliver_after=HELD)
+        await publish(store, bodies(2))
+        assert texts_of(await take(consumer, 2)) == bodies(2)
+
 
 def _member(*args: str) -> subprocess.Popen[bytes]:
     command = [sys.executable, "-m", _MEMBER, *args]

@@ -72,6 +72,8 @@ class Workload:
     beside: Callable[[Fleet], None]  # what else is started, on no node
     hurried: Callable[[], AbstractContextManager[object]]  # with which production code looks less often
     calm: float = 4.0  # seconds after the heal, at least
+    # What beside jobs must still end.
+    pending: Callable[[Fleet, apsw.Connection], list[str]] = lambda _fleet, _watcher: []
 
 
 class Fleet:

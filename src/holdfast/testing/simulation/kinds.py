@@ -1,4 +1,4 @@
-"""The kinds of simulation: workers of our own that try the store's verbs, the production worker, and guards of a fleet."""
+"""The kinds of simulation: workers of our own that try the store's verbs, the production worker, guards, and events."""
 
 from __future__ import annotations
 
@@ -8,6 +8,11 @@ import msgspec
 
 from holdfast.store.sqlite.store import SqliteStore
 from holdfast.testing.simulation import callers, plan
+from holdfast.testing.simulation.events import caching
+from holdfast.testing.simulation.events import end_state as events_end
+from holdfast.testing.simulation.events import node as events_node
+from holdfast.testing.simulation.events import plan as events_plan
+from holdfast.testing.simulation.events.recorded import EventfulStore
 from holdfast.testing.simulation.fleet import Fleet, Life, Workload
 from holdfast.testing.simulation.guards import node as guards_node
 from holdfast.testing.simulation.guards import plan as guards_plan
@@ -77,6 +82,23 @@ KINDS = {
         beside=_guarded_surroundings,
         hurried=hurried,
         calm=guards_node.REST + 1.0,
+    ),
+    "events": Workload(
+        plan=events_plan.make_plan,
+        open=EventfulStore,
+        furnish=events_node.furnish,
+        programs=(
+            events_node.serve,
+            events_node.upgrade,
+            events_node.operate,
+            caching.read_often,
+            caching.change_often,
+        ),
+        new_job=events_node.new_job,
+        beside=events_node.beside,
+        hurried=hurried,
+        calm=events_node.REST,
+        pending=events_end.pending,
     ),
 }
 

@@ -24,6 +24,7 @@ class Entry(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     moment: float
     step: int
     process: str
+    commit: int  # all that was committed together has the same
     what: str
     id: str
     was_state: str | None = None
@@ -113,6 +114,24 @@ class Made(msgspec.Struct, gc=False):
     entry: Entry | None = None
 
 
+class Fact(msgspec.Struct, frozen=True, gc=False):
+    """One committed change of a row that is no job's: its values after it, or those that were deleted.
+
+    Its time and step are those of the commit; `at` is when its transaction looked at the database's clock.
+    """
+
+    at: float
+    moment: float
+    step: int
+    process: str
+    commit: int
+    change: str  # INSERT, UPDATE, DELETE
+    row: dict[str, Any]
+
+    def __getitem__(self, column: str) -> Any:
+        return self.row[column]
+
+
 class _Now(msgspec.Struct, gc=False):
     """Where a job is, as far as the log has been read."""
 
@@ -135,10 +154,12 @@ class _Now(msgspec.Struct, gc=False):
 class Ledger:
     """The log of one simulation, whole and by job."""
 
-    def __init__(self, rows: list[tuple[Any, ...]]) -> None:
+    def __init__(self, rows: list[tuple[Any, ...]], committed: Callable[[int], tuple[float, int]]) -> None:
+        self._committed = committed
         self.entries: list[Entry] = []
         self.by_job: dict[str, list[Entry]] = defaultdict(list)
         self.made: dict[str, Made] = {}  # by id
+        self.facts: dict[str, list[Fact]] = defaultdict(list)  # of tables whose rows are told as they are
         self._jobs: dict[int, Made] = {}  # by number
         self._now: dict[int, _Now] = {}
         for where, what, row in rows:
@@ -250,14 +271,25 @@ class Ledger:
             case "register UPDATE":
                 self._add(where, "register", row[0], token=row[1], owner=row[2])
 
+    def _fact(self, where: tuple[Any, ...], what: str, row: tuple[Any, ...]) -> None:
+        name, change = what.split()
+        columns = triggers.TOLD[name][2].split()
+        at, _, _, process, commit = where
+        moment, step = self._committed(commit)
+        self.facts[name].append(
+            Fact(at, moment, step, process, commit, change, dict(zip(columns, row, strict=False)))
+        )
+
     def _step(self, where: tuple[Any, ...], row: tuple[Any, ...]) -> None:
         seq, name, token, kind, progress, result, number = row[:7]
         self._add(where, "step", self._jobs[seq].id, name=name, token=token, kind=kind, progress=progress,
                   result=result, number=number)  # fmt: skip
 
     def _add(self, where: tuple[Any, ...], what: str, subject: str, **values: Any) -> Entry:
-        at, moment, step, process = where
-        entry = Entry(at=at, moment=moment, step=step, process=process, what=what, id=subject, **values)
+        at, moment, step, process, commit = where
+        entry = Entry(
+            at=at, moment=moment, step=step, process=process, commit=commit, what=what, id=subject, **values
+        )
         self.entries.append(entry)
         if what in _OF_JOBS:
             self.by_job[subject].append(entry)
@@ -278,9 +310,14 @@ def _tells(what: str) -> _Reader:
     return lambda ledger, where, row: ledger._other(where, what, row)  # noqa: SLF001
 
 
+def _tells_all(what: str) -> _Reader:
+    return lambda ledger, where, row: ledger._fact(where, what, row)  # noqa: SLF001
+
+
 _READ: dict[str, _Reader] = {
-    f"{name} {event}": _tells(f"{name} {event}")
-    for name, (_, events, _) in triggers.LOGGED.items()
+    f"{name} {event}": reader(f"{name} {event}")
+    for reader, tables in ((_tells, triggers.LOGGED), (_tells_all, triggers.TOLD))
+    for name, (_, events, _) in tables.items()
     for event in events.split()
 } | {
     "job INSERT": Ledger._job_insert,  # noqa: SLF001

@@ -32,7 +32,15 @@ FAILED = frozenset({
     "lock.not_released", "guards.alone", "releases.failed", "worker.hold_failed", "breaker.unheard", "limiter.unheard",
     "classifier.failed",
 })  # fmt: skip
-EXPECTED = ("StoreUnavailable", "StoreBusy", "StoreFull", "CommitUnknown", "TransactionEnded", "TimeoutError")
+EXPECTED = (
+    "StoreUnavailable",
+    "StoreBusy",
+    "StoreFull",
+    "CommitUnknown",
+    "TransactionEnded",
+    "TimeoutError",
+    "TransportUnavailable",
+)
 
 
 class Notes:

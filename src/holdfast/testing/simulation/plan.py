@@ -8,6 +8,7 @@ from typing import Any
 
 import msgspec
 
+from holdfast.testing.simulation.events.spec import EventSpec, Stream
 from holdfast.testing.simulation.faults import Fault, around_enqueues, make_faults
 from holdfast.testing.simulation.guards.spec import Traffic
 
@@ -65,6 +66,7 @@ class Op(msgspec.Struct, frozen=True, kw_only=True):
     target: int = 0  # the number of another op
     seconds: float = 0.0
     turns: int = 0  # of the loop that it waits before it begins
+    events: tuple[EventSpec, ...] = ()  # that it emits
 
 
 class ScheduleSpec(msgspec.Struct, frozen=True, kw_only=True):
@@ -94,6 +96,7 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
     downtime: float = 0.0  # seconds for which nobody scheduled before the simulation
     settle: float = 0.0  # seconds after which an effect that is not found was not done
     traffic: Traffic | None = None  # of guards only
+    stream: Stream | None = None  # of events only
 
     @property
     def is_real(self) -> bool:

@@ -7,12 +7,14 @@ import gc
 from collections import Counter
 from collections.abc import Generator
 from contextlib import contextmanager
+from unittest.mock import patch
 
 import apsw
 import msgspec
 
 from holdfast.kernel.crashpoints import armed
 from holdfast.kernel.telemetry import subscribe
+from holdfast.store.sqlite.connection import Db
 from holdfast.store.sqlite.refusals import our_descriptors
 from holdfast.testing.simulation.callers import call
 from holdfast.testing.simulation.checkers import Run, Violation, check
@@ -95,9 +97,10 @@ def _run(fleet: Fleet, nemesis: Nemesis) -> Run:
     run = Run(
         plan=fleet.plan,
         history=fleet.history,
-        ledger=Ledger(fleet.marks.read(watcher)),
+        ledger=Ledger(fleet.marks.read(watcher), fleet.marks.committed),
         ended=loop.time(),
         unfinished=unfinished(watcher),
+        pending=fleet.workload.pending(fleet, watcher),
         leaked=leaked(watcher),
         remaining=remaining(watcher),
         crashes=[*loop.crashes, *fleet.history.surprises, *([] if stuck is None else [stuck])],
@@ -116,7 +119,9 @@ async def _direct(fleet: Fleet, nemesis: Nemesis, watcher: apsw.Connection) -> N
     nemesis.heal()
     until = fleet.loop.time() + CALM
     await asyncio.sleep(fleet.workload.calm)
-    while fleet.loop.time() < until and unfinished(watcher):  # noqa: ASYNC110  only the file tells
+    while fleet.loop.time() < until and (  # noqa: ASYNC110  only the file tells
+        unfinished(watcher) or fleet.workload.pending(fleet, watcher)
+    ):
         await asyncio.sleep(1.0)
 
 
@@ -133,8 +138,20 @@ def _hooked(fleet: Fleet) -> Generator[None, None, None]:
     hooks = apsw.connection_hooks
     hooks.append(fleet.connected)
     forget = subscribe(Notes(fleet.history).hear)
+    begin, commit = Db.begin, Db.commit
+
+    def begun(db: Db, mode: str) -> None:
+        begin(db, mode)
+        if mode == "IMMEDIATE":
+            fleet.marks.began()
+
+    def committed(db: Db) -> None:
+        fleet.marks.ended()
+        commit(db)
+
     try:
-        yield
+        with patch.object(Db, "begin", begun), patch.object(Db, "commit", committed):
+            yield
     finally:
         forget()
         hooks.remove(fleet.connected)

@@ -5,23 +5,23 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator
 
-from holdfast.kernel.crashpoints import CRASHPOINTS
 from holdfast.store.idempotency import KeyBusy, KeyDone, KeyMismatch
 from holdfast.testing.simulation.checkers import Run
-from holdfast.testing.simulation.faults import BODY_POINTS
+from holdfast.testing.simulation.events import sometimes as events
+from holdfast.testing.simulation.faults import COMMON_POINTS
 from holdfast.testing.simulation.guards import sometimes as guards
 from holdfast.testing.simulation.history import Call
 from holdfast.testing.simulation.ledger import Entry
 from holdfast.testing.simulation.service import sometimes as service
 
 # Seeds of a kind: a run of at least so many must have seen all of its list.
-ENOUGH = {"store": 240, "worker": 150, "guards": 24}
+ENOUGH = {"store": 240, "worker": 150, "guards": 24, "events": 120}
 
 # Of the nemesis.
 _FAULTS = [
     "slow disk",
     "full disk",
-    *(f"crash {point}" for point in CRASHPOINTS if point not in BODY_POINTS),
+    *(f"crash {point}" for point in (*COMMON_POINTS, "schedule.before_tick")),
     *(
         f"{kind} {where}.before_commit"
         for kind in ("refused", "lost request")
@@ -106,6 +106,17 @@ REQUIRED = {
         "lost reply store.after_commit",
         *guards.SEEN,
     ],
+    "events": [
+        "slow disk",
+        "full disk",
+        *(
+            f"{kind} {where}.before_commit"
+            for kind in ("refused", "lost request")
+            for where in ("store", "transaction")
+        ),
+        *(f"lost reply {where}.after_commit" for where in ("store", "transaction")),
+        *events.SEEN,
+    ],
 }
 
 
@@ -116,6 +127,8 @@ def count(run: Run, counts: Counter[str]) -> None:
         counts.update(service.seen(run))
     if run.plan.kind == "guards":
         counts.update(guards.seen(run))
+    if run.plan.kind == "events":
+        counts.update(events.seen(run))
 
 
 def missing(counts: Counter[str], kind: str) -> list[str]:

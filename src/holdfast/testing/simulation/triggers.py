@@ -18,6 +18,7 @@ _TABLES = f"""
 CREATE TABLE sim_row (op INTEGER NOT NULL, kind TEXT NOT NULL, job_id TEXT);
 CREATE TABLE sim_register (name TEXT PRIMARY KEY, token INTEGER NOT NULL, writer TEXT NOT NULL);
 INSERT INTO sim_register VALUES ('a', 0, ''), ('b', 0, '');
+CREATE TABLE sim_handled (handler TEXT NOT NULL, event_id TEXT NOT NULL, job_id TEXT, token INTEGER);
 CREATE TABLE sim_log (n INTEGER PRIMARY KEY, mark INTEGER, what TEXT,
     {_VALUES});
 """  # noqa: S608  the only text put into it is our own
@@ -43,13 +44,34 @@ LOGGED = {
     "row": ("sim_row", "INSERT", "op kind job_id"),
     "register": ("sim_register", "UPDATE", "name token writer"),
 }
+# The same of tables whose rows the ledger tells as they are.
+TOLD = {
+    "outbox": (
+        "holdfast_outbox",
+        "INSERT UPDATE DELETE",
+        "seq id type key version data time correlation_id causation_id trace state position tries error",
+    ),
+    "group": ("holdfast_event_group", "INSERT UPDATE DELETE", "name position"),
+    "member": ("holdfast_event_member", "INSERT UPDATE DELETE", "group_name member hears until"),
+    "inbox": ("holdfast_inbox", "INSERT UPDATE DELETE", "group_name event_id job_id handled_at"),
+    "stray": ("holdfast_stray", "INSERT DELETE", "id transport group_name raw reason"),
+    "view": ("holdfast_view", "INSERT UPDATE DELETE", "view generation state start position token"),
+    "view_row": (
+        "holdfast_view_row",
+        "INSERT UPDATE DELETE",
+        "view generation key data source version position",
+    ),
+    "view_aside": ("holdfast_view_aside", "INSERT UPDATE DELETE", "view generation position event_id key"),
+    "cache": ("holdfast_cache", "INSERT UPDATE DELETE", "key value token"),
+    "handled": ("sim_handled", "INSERT", "handler event_id job_id token"),
+}
 
 
 def install(path: str) -> None:
     """Add the tables and triggers to a migrated file."""
     connection = apsw.Connection(path)
     connection.execute(_TABLES)
-    for name, (table, events, columns) in LOGGED.items():
+    for name, (table, events, columns) in (LOGGED | TOLD).items():
         for event in events.split():
             connection.execute(_trigger(name, table, columns.split(), event))
     connection.close()
@@ -70,19 +92,35 @@ class Marks:
 
     def __init__(self, now: Callable[[], tuple[float, float, int]]) -> None:
         self._now = now
-        self._marks: list[tuple[float, float, int, str]] = []
+        self._marks: list[tuple[float, float, int, str, int]] = []
+        self._transactions = (
+            0  # one writes at a time: what is written after the last that began is of that one
+        )
+        self._commits: dict[int, tuple[float, int]] = {}  # by transaction: virtual time and step
 
     def lend(self, connection: apsw.Connection, process: str) -> None:
         """Give the connection the function that the triggers call."""
 
         def mark(*_: Any) -> int:
-            self._marks.append((*self._now(), process))
+            self._marks.append((*self._now(), process, self._transactions))
             return len(self._marks) - 1
 
         # Innocuous: a store may distrust the functions of a schema.
         connection.create_scalar_function("sim_mark", mark, 0, flags=apsw.SQLITE_INNOCUOUS)
 
+    def began(self) -> None:
+        """Somebody has the write lock."""
+        self._transactions += 1
+
+    def ended(self) -> None:
+        """It commits what it has written."""
+        self._commits[self._transactions] = self._now()[1:]
+
+    def committed(self, transaction: int) -> tuple[float, int]:
+        """When that was: virtual time and step."""
+        return self._commits[transaction]
+
     def read(self, connection: apsw.Connection) -> list[tuple[Any, ...]]:
-        """The log: database's time, virtual time, step, process, what, values."""
+        """The log: database's time, virtual time, step, process and transaction; what; values."""
         rows = connection.execute("SELECT * FROM sim_log ORDER BY n")
         return [(self._marks[row[1]], row[2], row[3:]) for row in rows]

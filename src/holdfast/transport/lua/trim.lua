@@ -38,4 +38,4 @@ end
 
 local mark = string.format('%.0f-%.0f', math.max(low[1], 0), low[2])
 if ARGV[3] == '0' then return redis.call('XTRIM', KEYS[1], 'MINID', '=', mark) end
-return redis.call('XTRIM', KEYS[1], 'MINID', '~', mark, 'LIMIT', ARGV[2])
+return redis.call('XTRIM', KEYS[1], 'MINID', '~', mark, 'LIMIT', ARGV[3])

@@ -9,8 +9,10 @@ CREATE TABLE holdfast.bucket (
     at           timestamptz       NOT NULL,
     rate         double precision  NOT NULL,
     drained      double precision  NOT NULL DEFAULT 0, -- units that could have drained since the row was made
-    burst        double precision  NOT NULL DEFAULT 0, -- what was asked for last: the bucket's size,
-    fewest       double precision  NOT NULL DEFAULT 0, -- and with how many units the one who asked could begin
+    fastest      double precision  NOT NULL DEFAULT 0, -- the largest rate and burst that anybody has asked with lately,
+    burst        double precision  NOT NULL DEFAULT 0,
+    terms_until  timestamptz,                          -- and until when they count for all
+    fewest       double precision  NOT NULL DEFAULT 0, -- with how many units the one who asked last could begin,
     granted      double precision  NOT NULL DEFAULT 0, -- and what was granted
     slowed       double precision,                     -- the rate that the other side has left us
     version      bigint            NOT NULL DEFAULT 0, -- of that rate

@@ -13,6 +13,9 @@ CREATE TABLE holdfast_bucket (
     version      INTEGER NOT NULL, -- of that rate
     lowered      INTEGER NOT NULL, -- the version that it was last lowered to
     paused_until REAL,
+    fastest      REAL    NOT NULL DEFAULT 0, -- the largest rate and burst that anybody has asked with lately,
+    burst        REAL    NOT NULL DEFAULT 0,
+    terms_until  REAL,                       -- and until when they count for all
     forget       INTEGER NOT NULL,
     PRIMARY KEY (name, key)
 ) WITHOUT ROWID;

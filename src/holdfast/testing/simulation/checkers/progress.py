@@ -20,6 +20,8 @@ HEALING = (
 def ends(run: Run) -> Iterator[str]:
     for job_id, state, held in run.unfinished:
         yield f"job {job_id} is still {state}{'' if held is None else f' ({held})'} {run.ended - run.healed:.0f} s after the heal"
+    for text in run.pending:
+        yield f"{text}, {run.ended - run.healed:.0f} s after the heal"
 
 
 def lets_go(run: Run) -> Iterator[str]:

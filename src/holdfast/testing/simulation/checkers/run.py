@@ -43,6 +43,7 @@ class Run:
     ledger: Ledger
     ended: float
     unfinished: list[tuple[Any, ...]]  # id, state, held: what has not ended after the heal
+    pending: list[str]  # what else has not
     leaked: list[tuple[Any, ...]]  # kind, key, row: what jobs that are over still hold
     remaining: dict[str, str]  # the state of every job at the end
     crashes: list[str]
@@ -50,6 +51,7 @@ class Run:
     file_size: int
 
     def __post_init__(self) -> None:
+        self.told: Any = None  # of events, made by the first checker that asks
         self.lives = _lives(self)
         self.specs = {op.number: op.jobs for op in self.plan.ops}
         self.healed = next((event.moment for event in self.history.happened("healed")), self.ended)

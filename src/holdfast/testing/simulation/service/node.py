@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable, Sequence
 from typing import Protocol
 
 import msgspec
@@ -18,6 +19,7 @@ from holdfast.kernel.context import Context, become
 from holdfast.kernel.errors import CommitUnknown
 from holdfast.kernel.ids import new_id
 from holdfast.kernel.randomness import jittered
+from holdfast.kernel.service import Service
 from holdfast.store.records import NewJob
 from holdfast.testing.simulation.callers import traced
 from holdfast.testing.simulation.fleet import Life
@@ -123,7 +125,9 @@ class Program(Protocol):
     portal: Portal
 
 
-def new_service(life: Life, app: Program) -> WorkerService:
+def new_service(
+    life: Life, app: Program, beside: Callable[[str, float], Sequence[Service]] | None = None
+) -> WorkerService:
     plan = life.fleet.plan
     service = WorkerService(
         life.store,
@@ -136,6 +140,7 @@ def new_service(life: Life, app: Program) -> WorkerService:
         poll=POLL,
         keep=KEEP,
         stuck=lambda why: _end_process(life, why),
+        beside=beside,
     )
     service.name = life.name
     return service
