@@ -29,6 +29,7 @@ from holdfast.store.cache_records import Load
 from holdfast.store.event_records import Delivery, NewEvent
 from holdfast.store.ports import Store
 from holdfast.store.records import Claim, Finish, NewJob
+from holdfast.store.saga_records import Move, NewSaga, Rest, SagaState
 from holdfast.store.sqlite.store import SqliteStore
 from holdfast.store.steps import Kind, Progress, Step
 from holdfast.store.view_records import NewRow, SetAside, ViewBatch
@@ -177,6 +178,7 @@ async def _filled(clock: ManualClock) -> None:
     await _guard(store)
     await _view(store)
     await _values(store)
+    await _saga(store, clock)
     clock.advance(20)
     await store.close()
 
@@ -265,6 +267,35 @@ async def _values(store: Store) -> None:
         assert isinstance(load, Load)
         await store.cache.put(load, value, fresh=fresh, stale=7200)
     await store.cache.begin("browse:popular", tags=[], lease=60)
+
+
+async def _saga(store: Store, clock: ManualClock) -> None:
+    """An order was charged and could not be shipped, and the charge cannot be given back."""
+    carrier = _job(10, "saga:order.ship", "orders", '{"order":17}')
+    await store.sagas.start([NewSaga(id="order:17", name="order.ship", job=carrier)])
+    [claim] = await _claim(store, "orders")
+    plan = '{"undo":"shop:refund","args":"[17]"}'
+    charge = Step(name="charge", number=0, kind=Kind.AT_LEAST_ONCE, progress=Progress.BEGUN, plan=plan)
+    await store.sagas.write(claim, step=charge)
+    clock.advance(1)
+    await store.sagas.write(
+        claim, step=msgspec.structs.replace(charge, progress=Progress.DONE, result='{"payment":"p-4"}')
+    )
+    clock.advance(2)
+    told = "OutOfStock: no such book"
+    failed = Step(name="ship", number=1, progress=Progress.FAILED, tries=1, error=told)
+    await store.sagas.write(
+        claim, step=failed, move=Move(state=SagaState.COMPENSATING, undoing=True, error=told)
+    )
+    undo = Step(name="undo/charge", number=2, kind=Kind.AT_LEAST_ONCE, progress=Progress.BEGUN)
+    await store.sagas.write(claim, step=undo)
+    clock.advance(30)
+    refused = "ConnectionError: the bank does not answer"
+    stuck = Move(
+        state=SagaState.NEEDS_OPERATOR, undoing=True, error=f"'undo/charge' failed, after 6 tries: {refused}"
+    )
+    undo = msgspec.structs.replace(undo, progress=Progress.FAILED, tries=6, error=refused)
+    await store.sagas.write(claim, step=undo, move=stuck, rest=Rest())
 
 
 async def _publish(store: Store) -> None:

@@ -13,6 +13,8 @@ from holdfast.jobs.job import Job
 from holdfast.jobs.signature import Secret
 from holdfast.jobs.task import Task
 from holdfast.runtime.app import Holdfast
+from holdfast.sagas.plans import Undo
+from holdfast.sagas.running import RunningSaga
 from holdfast.store.event_records import Emitted
 from holdfast.store.ports import Tx
 
@@ -30,8 +32,10 @@ __all__ = [
     "NotFound",
     "Reject",
     "Retry",
+    "RunningSaga",
     "Secret",
     "Snooze",
     "Task",
     "Tx",
+    "Undo",
 ]

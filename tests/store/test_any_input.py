@@ -19,6 +19,7 @@ from holdfast.store.idempotency import KeyClaim, KeyScope
 from holdfast.store.postgres.store import PostgresStore
 from holdfast.store.quota import Grant, Return, Want
 from holdfast.store.records import AuditEntry, Claim, Finish, Lease, NewJob
+from holdfast.store.saga_records import Move, NewSaga, Rest, SagaState, Wait
 from holdfast.store.sqlite.store import SqliteStore
 from holdfast.store.states import Held
 from holdfast.store.steps import Step
@@ -169,6 +170,30 @@ VERBS = {
     "cache.invalidate_tags": ([["t"]], {}),
     "cache.find": ([], {"after": "k", "limit": 5}),
     "cache.prune": ([], {"limit": 5}),
+    "sagas.start": ([[NewSaga(id="s", name="n", job=NewJob(id=new_id(), task="t"))]], {}),
+    "sagas.get": (["none"], {}),
+    "sagas.of_job": ([ID], {}),
+    "sagas.find": (
+        [],
+        {"state": None, "name": "n", "parent": "p", "correlation_id": "c", "before": "b", "limit": 5},
+    ),
+    "sagas.signal": (["none", "n", "1"], {}),
+    "sagas.signals": (["none"], {}),
+    "sagas.write": (
+        [CLAIM],
+        {
+            "step": Step(name="s", number=0),
+            "move": Move(state=SagaState.RUNNING),
+            "rest": Rest(5),
+        },
+    ),
+    "sagas.listen": ([CLAIM, Step(name="s", number=0), Wait(kind="signal", name="n")], {}),
+    "sagas.hear": ([LEASE], {"limit": 5}),
+    "sagas.cancel": (["none"], {"actor": "a", "reason": "r", "done_too": False}),
+    "sagas.retry": (["none"], {"actor": "a"}),
+    "sagas.settle": (["none", "s"], {"done": True, "result": "1", "actor": "a"}),
+    "sagas.park_lost": ([], {"limit": 5}),
+    "sagas.prune": ([], {"keep": 1e6, "limit": 5}),
     "audit.write": ([AuditEntry(actor="a", action="b", subject="c")], {}),
     "audit.find": ([], {"subject": "c", "limit": 5}),
     "diagnosis.examine": ([], {"processes": 2}),
@@ -229,11 +254,16 @@ WRONG_INSIDE = {
     "claims.report": [([claim], {"progress": 0.5}) for claim in WRONG_CLAIMS],
     "steps.write": [([claim, Step(name="s", number=0)], {}) for claim in WRONG_CLAIMS],
     "holds.hold": [([[claim], Held.GUARD], {}) for claim in WRONG_CLAIMS],
+    "sagas.write": [([claim], {"move": Move(state=SagaState.RUNNING)}) for claim in WRONG_CLAIMS],
+    "sagas.listen": [
+        ([claim, Step(name="s", number=0), Wait(kind="signal", name="n")], {}) for claim in WRONG_CLAIMS
+    ],
     "leases.renew": [([lease], {"ttl": 5}) for lease in WRONG_LEASES],
     "leases.release": [([lease], {}) for lease in WRONG_LEASES],
     "views.apply": [
         ([lease, ViewBatch(view="v", generation=1, after=0, upto=1)], {}) for lease in WRONG_LEASES
     ],
+    "sagas.hear": [([lease], {}) for lease in WRONG_LEASES],
     "views.switch": [([lease, "v", 1], {}) for lease in WRONG_LEASES],
     "keys.finish": [([key, "{}"], {"keep": 5}) for key in WRONG_KEYS],
     "keys.abandon": [([key], {}) for key in WRONG_KEYS],

@@ -40,6 +40,11 @@ def check_type(value: object) -> str:
     return name
 
 
+def is_type(text: str) -> bool:
+    """Whether it can be the name of an event type."""
+    return 0 < len(text) <= 200 and all(_WORD.fullmatch(word) for word in text.split("."))
+
+
 @lru_cache(maxsize=4096)
 def pattern(text: str) -> Pattern:
     """A pattern, checked."""

@@ -61,5 +61,16 @@ class EffectUnknown(Control):
         self.outcome: outcomes.Unknown = outcomes.Unknown(reason)
 
 
+class Suspended(BaseException):
+    """The run goes on later, from here. Nothing has failed, so no `except Exception` of the task shall see it.
+
+    `after` is in how many seconds; None: when somebody wakes it.
+    """
+
+    def __init__(self, after: float | None, waits: str) -> None:
+        super().__init__(waits)
+        self.after, self.waits = after, waits
+
+
 def _seconds(after: float | timedelta) -> float:
     return check_seconds("after", after.total_seconds() if isinstance(after, timedelta) else after)

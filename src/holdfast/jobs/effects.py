@@ -82,13 +82,16 @@ class Effect:
 
     async def run(self, name: str, *, branch: str | None = None) -> Any:
         async with self._steps.asked(name, self._manner.kind, branch=branch) as place:
-            self._place = place
+            self._take(place)
             if place.is_recorded:
                 return await self._steps.recorded(place, self._call)
             if place.is_open and (found := await self._after_another(place)) is not None:
                 return await self._done(found.result, found=True)
             place.fingerprint = self._call.fingerprint()
             return await self._until_done()
+
+    def _take(self, place: Place) -> None:
+        self._place = place
 
     async def _after_another(self, place: Place) -> Found[Any] | None:
         """An earlier attempt has begun it."""
@@ -105,7 +108,7 @@ class Effect:
         return await self._looked_up(told)
 
     async def _until_done(self) -> Any:
-        attempt = 1
+        attempt = self._place.tries + 1
         while True:
             if (found := await self._before_again()) is not None:
                 return await self._done(found.result, found=True)

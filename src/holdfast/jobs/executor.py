@@ -162,6 +162,9 @@ class Executor:
         return result
 
     async def _returned(self, run: Run, job: Job, result: Any) -> Ending:
+        if job.parted:
+            run.over = True
+            return SETTLED
         if not job.completed:
             await job.check_steps()
         run.over = True

@@ -20,6 +20,7 @@ from holdfast.kernel.errors import CommitUnknown, LeaseLost, StoreError, UsageEr
 from holdfast.kernel.names import check_name
 from holdfast.kernel.outcomes import RESULT_LIMIT, Done
 from holdfast.kernel.threads import Caller, ThreadCall, this_call, this_work
+from holdfast.store.ports import Steps as StepsPort
 from holdfast.store.ports import Store, Tx
 from holdfast.store.records import Claim, Finish
 
@@ -44,8 +45,10 @@ class Job:
         "_threads",
         "completed",
         "lost",
+        "parted",
         "steps",
         "stop_reason",
+        "vouched",
     )
 
     def __init__(
@@ -60,6 +63,8 @@ class Job:
         self._threads = threads  # for the plain functions of its steps
         self.steps: Steps | None = None  # once it has asked for one
         self.completed = False  # its success is written, in a transaction of the task
+        self.parted = False  # its run is over, and what becomes of the job was written apart
+        self.vouched = False  # what is recorded of its steps is complete, although this run has not asked for all of them
         self.lost = False  # a write of this run was refused: someone else may run the job now
         self.stop_reason: str | None = None  # why it is asked to stop; a long loop may look at it
 
@@ -198,7 +203,7 @@ class Job:
 
     async def check_steps(self) -> None:
         """Before its success is written: every step that an earlier attempt has recorded was asked for."""
-        if self.steps is not None or self._claim.has_steps:
+        if not self.vouched and (self.steps is not None or self._claim.has_steps):
             await self._its_steps().check_all_asked()
 
     async def last_calls(self) -> None:
@@ -221,7 +226,7 @@ class Job:
         if self.steps is None:
             home = None if self._hold is None else self._hold.work
             stopped = self._is_stopped
-            self.steps = Steps(self._claim, self._store, home, lost=self._lose, stopped=stopped)
+            self.steps = Steps(self._claim, self._store.steps, home, lost=self._lose, stopped=stopped)
         return self.steps
 
     def _is_stopped(self) -> bool:
@@ -301,6 +306,32 @@ class Job:
             return await self._store.claims.settle(self.id, self.token)
         except StoreError as error:
             raise lost from error
+
+    # --- for what is carried by jobs ---
+
+    @property
+    def claim(self) -> Claim:
+        """The right by which it runs."""
+        return self._claim
+
+    @property
+    def threads(self) -> Caller | None:
+        """For the plain functions of its steps."""
+        return self._threads
+
+    def record_in(self, port: StepsPort) -> Steps:
+        """Its steps, written in this way from now on."""
+        steps = self._its_steps()
+        steps.log.write_to(port)
+        return steps
+
+    def check_held(self) -> None:
+        """Raise LeaseLost when, as far as this process knows, someone else may run it now."""
+        self._check_held()
+
+    def lose(self) -> LeaseLost:
+        """A write of this run was refused: the error to raise."""
+        return self._lose()
 
     @property
     def blocking(self) -> BlockingJob:

@@ -70,8 +70,8 @@ class Run:
 
     @property
     def needs_lease(self) -> bool:
-        """Not after the task has committed its success: what it does then changes nothing."""
-        return not (self.job is not None and self.job.completed)
+        """Not after the task has committed its success, or has parted: what it does then changes nothing."""
+        return not (self.job is not None and (self.job.completed or self.job.parted))
 
     def time_left(self) -> float | None:
         """Seconds until its deadline, at least 0, by the database's clock when it was claimed; None: it has none."""

@@ -12,7 +12,7 @@ from holdfast.kernel.clock import monotonic
 from holdfast.kernel.codec import encode
 from holdfast.kernel.errors import PayloadError
 from holdfast.kernel.outcomes import RESULT_LIMIT
-from holdfast.store.ports import Store
+from holdfast.store.ports import Steps as StepsPort
 from holdfast.store.records import Claim
 from holdfast.store.steps import OPEN, Kind, Progress, Step, StepRecord
 
@@ -31,6 +31,9 @@ class Place(msgspec.Struct):
     kind: Kind
     fingerprint: str = ""  # of what its call is given, when that matters
     begun: float = 0.0  # on the monotonic clock: when this run first wrote its intent; 0: it has not
+    plan: str | None = None  # how it is undone, written with its intent
+    tries: int = 0  # that have failed, as far as somebody has to know
+    error: str | None = None  # of the last one
 
     @property
     def progress(self) -> Progress | None:
@@ -48,7 +51,7 @@ class Place(msgspec.Struct):
 
     def anew(self, kind: Kind) -> Place:
         """It has failed, and is asked for again in the same run."""
-        self.kind = kind
+        self.kind, self.tries = kind, 0
         if self.record is not None:
             self.record = msgspec.structs.replace(self.record, progress=Progress.FAILED)
         return self
@@ -57,8 +60,8 @@ class Place(msgspec.Struct):
 class StepLog:
     """`lost` is called when the claim is no longer ours, and gives the error to raise."""
 
-    def __init__(self, claim: Claim, store: Store, lost: Callable[[], Exception]) -> None:
-        self._claim, self._store, self._lost = claim, store.steps, lost
+    def __init__(self, claim: Claim, store: StepsPort, lost: Callable[[], Exception]) -> None:
+        self._claim, self._store, self._lost = claim, store, lost
         self._loading = asyncio.Lock()
         self._loaded = 0.0  # on the monotonic clock; 0: nothing is known yet
         self._written: set[str] = set()  # by this run
@@ -67,6 +70,10 @@ class StepLog:
         self._size = 0  # bytes of all results
         self.known: dict[str, StepRecord] = {}  # by name: what earlier attempts have recorded
         self.open: dict[str, Place] = {}  # effects of which nobody knows whether they were done
+
+    def write_to(self, store: StepsPort) -> None:
+        """From now on."""
+        self._store = store
 
     async def load(self) -> bool:
         """Once for each run: whether it was now."""
@@ -92,6 +99,7 @@ class StepLog:
         step = Step(
             name=place.name, number=place.number, branch=place.branch,
             kind=place.kind, progress=progress, fingerprint=place.fingerprint, result=result,
+            plan=place.plan, tries=place.tries, error=place.error,
         )  # fmt: skip
         write, claim = self._store.write, self._claim
         self._unheard.pop(place.name, None)

@@ -10,7 +10,7 @@ from typing import Any
 
 from holdfast.jobs.branches import HOME, Branches
 from holdfast.jobs.calls import Call
-from holdfast.jobs.control import Control, EffectUnknown, Reject, StepsChanged
+from holdfast.jobs.control import Control, EffectUnknown, Reject, StepsChanged, Suspended
 from holdfast.jobs.failures import describe
 from holdfast.jobs.handled import again, kept
 from holdfast.jobs.step_log import Place, StepLog
@@ -21,7 +21,7 @@ from holdfast.kernel.masking import secret_values
 from holdfast.kernel.names import check_name
 from holdfast.kernel.spawn import over
 from holdfast.kernel.threads import Stopped
-from holdfast.store.ports import Store
+from holdfast.store.ports import Steps as StepsPort
 from holdfast.store.records import Claim
 from holdfast.store.steps import MOST_STEPS, Kind, Progress, StepRecord
 
@@ -38,7 +38,7 @@ class Steps:
     def __init__(
         self,
         claim: Claim,
-        store: Store,
+        store: StepsPort,
         home: asyncio.Task[None] | None,
         *,
         lost: Callable[[], Exception],
@@ -75,6 +75,8 @@ class Steps:
             place = await self._place(name, kind, branch)
             try:
                 yield place
+            except Suspended:
+                raise
             except BaseException:
                 if not place.is_recorded:
                     self._leave(place)
@@ -82,6 +84,17 @@ class Steps:
         finally:
             del self._under_way[asked]
             asked.cancel()
+
+    async def awaited(self, name: str) -> Place:
+        """The place of a step that only waits: who stops waiting leaves nothing behind."""
+        check_name("step", name)
+        self.check_goes_on()
+        return await self._place(name, Kind.AT_LEAST_ONCE, None)
+
+    def waited(self, place: Place) -> None:
+        """What it has waited for is recorded."""
+        self.log.open.pop(place.name, None)
+        self._done.append(place)
 
     def check_goes_on(self) -> None:
         """Raise when the run is to end, or has: what it does now, later attempts could not do in the same way."""
@@ -133,7 +146,7 @@ class Steps:
         record = self._next_in_order(name, branch)
         self._last[branch] = name
         if record is not None:
-            return Place(name, record.number, branch, record, kind)
+            return Place(name, record.number, branch, record, kind, tries=record.tries)
         if self._number >= MOST_STEPS:
             raise UsageError(f"A job has at most {MOST_STEPS:,} steps. Enqueue a job for each part.")
         self._number += 1
@@ -226,6 +239,10 @@ class Steps:
         return [place.name for place in open_]
 
     # --- failures that the task handles ---
+
+    def unhandled(self) -> list[Place]:
+        """The steps that have failed, and that the task has not gone on without."""
+        return [place for failures in self._failed.values() for place, _ in failures]
 
     def failed(self, place: Place, error: Exception) -> None:
         """If the task goes on all the same, the failure is what it went on with, and stays."""

@@ -68,6 +68,7 @@ class Upkeep(Looping):
             Duty("rescue", 1.0, self._rescue),
             Duty("expire", 1.0, self._expire),
             Duty("repair", 60.0, self._repair),
+            Duty("sagas", 5.0, self._sagas),
             Duty("prune", 600.0, self._prune),
             Duty("prune-cache", 60.0, self._prune_cache),
         ]
@@ -125,6 +126,13 @@ class Upkeep(Looping):
     async def _repair(self) -> bool:
         return await self._store.holds.repair(limit=_PART) >= _PART
 
+    async def _sagas(self) -> bool:
+        """Tell of sagas whose job will not carry them any further."""
+        parked = await self._store.sagas.park_lost(limit=100)
+        for saga in parked:
+            note("saga.parked", saga=saga)
+        return len(parked) >= 100
+
     async def _prune(self) -> bool:
         pruned = await self._store.history.prune(keep=self._keep)
         await self._store.keys.prune(limit=1000)
@@ -132,6 +140,8 @@ class Upkeep(Looping):
         await self._store.guards.prune(limit=1000)
         await self._store.versions.prune(keep=_SEEN_KEPT, limit=1000)
         while await self._store.views.prune(limit=1000) >= 1000:  # a whole generation at a time
+            pass
+        while await self._store.sagas.prune(keep=self._keep, limit=1000) >= 1000:
             pass
         if pruned.jobs:
             note("history.pruned", jobs=pruned.jobs)

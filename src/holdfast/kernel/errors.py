@@ -21,7 +21,10 @@ HoldfastError
 │   ├── JobDead             it failed for good
 │   ├── JobUnknown          nobody knows whether an effect of it was done: a person decides
 │   ├── JobCancelled        it was cancelled, or expired
-│   └── JobMissing          there is no such job, or not any more
+│   ├── JobMissing          there is no such job, or not any more
+│   ├── SagaUndone          it failed or was cancelled, and what it had done is undone
+│   ├── SagaStuck           it needs a person, or is parked
+│   └── SagaMissing         there is no such saga, or not any more
 ├── VersionConflict         a key has another version than was expected: somebody else has changed it meanwhile
 ├── ViewBehind              a view has not read as far as was asked for, and the wait for it is over
 ├── TransportUnavailable    the broker does not answer, or not in time: nobody knows whether it has the messages
@@ -148,6 +151,18 @@ class ViewBehind(HoldfastError):
     def __init__(self, message: str, *, row: object = None) -> None:
         super().__init__(message)
         self.row = row
+
+
+class SagaUndone(NoResult):
+    """It failed or was cancelled, and what it had done is undone; the message says why."""
+
+
+class SagaStuck(NoResult):
+    """It does not go on by itself: it needs a person, or is parked."""
+
+
+class SagaMissing(NoResult):
+    """There is no such saga, or not any more."""
 
 
 class TransportUnavailable(HoldfastError):

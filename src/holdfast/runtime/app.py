@@ -13,6 +13,7 @@ from holdfast.events.bus import Bus
 from holdfast.events.settings import EventSettings
 from holdfast.events.versions import Versions
 from holdfast.fleet.guards import GuardFleet
+from holdfast.fleet.leading import TTL
 from holdfast.fleet.locks import Lock
 from holdfast.jobs.blocking import Portal
 from holdfast.jobs.dead import DeadLetters
@@ -28,10 +29,12 @@ from holdfast.kernel.spawn import over, spawn, to_its_end
 from holdfast.runtime.config import Location, cache_at, guards_at, locate, open_store, transport_at
 from holdfast.runtime.declaring import Declaring
 from holdfast.runtime.declaring_cache import DeclaresCache
+from holdfast.runtime.declaring_sagas import DeclaringSagas
 from holdfast.runtime.declaring_views import DeclaringViews
 from holdfast.runtime.eventing import Eventing
 from holdfast.runtime.outbox import OutboxView
 from holdfast.runtime.views import Blocking, JobsView, QueuesView
+from holdfast.sagas.sagas import Sagas
 from holdfast.store.ports import Store, Tx
 from holdfast.transport.port import Transport
 from holdfast.views.cache import Caches
@@ -40,7 +43,7 @@ from holdfast.views.registry import ViewRegistry
 DEFAULT_QUEUES = {"default": 50}
 
 
-class Holdfast(Declaring, DeclaringViews, DeclaresCache, Eventing):
+class Holdfast(Declaring, DeclaringSagas, DeclaringViews, DeclaresCache, Eventing):
     """Work that must not be lost and must not be done twice.
 
     `Holdfast()` uses HOLDFAST_URL, else DATABASE_URL, else `sqlite:///holdfast.db`. Enter it with `async with`:
@@ -63,6 +66,7 @@ class Holdfast(Declaring, DeclaringViews, DeclaresCache, Eventing):
         self.hooks = Hooks()
         self.registry = Registry(self.hooks)
         self.enqueuer = Enqueuer(self.hooks)
+        self.sagas = Sagas(self.registry, self.enqueuer)
         self.fleet = GuardFleet()
         self._guards = guards_at(guards)
         self.bus = Bus(self.registry, self.enqueuer, transport_at(transport), events or EventSettings())
@@ -72,6 +76,7 @@ class Holdfast(Declaring, DeclaringViews, DeclaresCache, Eventing):
         self.beside: list[Callable[[str, float], Sequence[Service]]] = [
             self.bus.services,
             self.views.services,
+            self._saga_services,
         ]
         self._entered = False
         self._leaving: asyncio.Task[None] | None = None
@@ -94,6 +99,7 @@ class Holdfast(Declaring, DeclaringViews, DeclaresCache, Eventing):
         self.views.send_to(self.store)
         self.versions.send_to(self.store)
         self.cache.keep_in(self.store.cache, self.portal)
+        self.sagas.keep_in(self.store)
         self.jobs = JobsView(self.store)
         self.queues = QueuesView(self.store)
         self.dead = DeadLetters(self.store, self.registry)
@@ -171,6 +177,13 @@ class Holdfast(Declaring, DeclaringViews, DeclaresCache, Eventing):
     def transaction(self) -> AbstractAsyncContextManager[Tx]:
         """A transaction of the store's database: the block's end commits, an exception rolls back."""
         return self.store.transaction()
+
+    def _saga_services(self, owner: str, lease: float) -> list[Service]:
+        """They wait for events that somebody has to publish, also when the program hears none in other ways."""
+        services: list[Service] = [*self.sagas.services(owner, lease)]
+        if services and self.bus.catalog.is_empty:
+            services.append(self.bus.relay(owner, min(TTL, lease)))
+        return services
 
     def lock(self, name: str, *, lease: float = 30.0, wait: float = 0.0) -> Lock:
         """A lock that the whole fleet respects: `async with hf.lock("report") as lease:`; `lease.token` fences."""

@@ -11,6 +11,7 @@ from holdfast.kernel.names import check_name, check_seconds
 from holdfast.store import cache_checks as cc
 from holdfast.store import checks as c
 from holdfast.store import event_checks as e
+from holdfast.store import saga_checks as s
 from holdfast.store import view_checks as v
 from holdfast.store.cache_ports import SharedCache
 from holdfast.store.ports import SharedGuards
@@ -22,6 +23,7 @@ _limit, _lease = c.check_limit, partial(c.check_lease, "lease")
 _name, _if_given = partial(partial, check_name), partial(partial, c.check_if_given)
 _worker, _guard = _name("worker"), _name("guard")
 _view = _name("view")
+_saga = _name("saga")
 
 RULES: dict[str, dict[str, dict[str, Check]]] = {
     "Jobs": {
@@ -275,6 +277,45 @@ RULES: dict[str, dict[str, dict[str, Check]]] = {
         "invalidate_tags": {"tags": cc.check_tags},
         "find": {"after": _if_given("key"), "limit": _limit},
         "prune": {"limit": _limit},
+    },
+    "Sagas": {
+        "start": {"sagas": s.check_new},
+        "get": {"saga_id": _saga},
+        "of_job": {"job_id": c.check_id},
+        "find": {
+            "state": s.check_state,
+            "name": _if_given("saga"),
+            "parent": _if_given("saga"),
+            "correlation_id": _if_given("correlation_id"),
+            "before": _if_given("saga"),
+            "limit": _limit,
+        },
+        "signal": {"saga_id": _saga, "name": _name("signal"), "value": s.check_value},
+        "signals": {"saga_id": _saga},
+        "write": {
+            "claim": c.check_claim,
+            "step": s.check_step_if_given,
+            "move": s.check_move,
+            "rest": s.check_rest,
+        },
+        "listen": {"claim": c.check_claim, "step": c.check_step, "wait": s.check_wait},
+        "hear": {"lease": c.check_held_lease, "limit": _limit},
+        "cancel": {
+            "saga_id": _saga,
+            "actor": _name("actor"),
+            "reason": c.check_reason,
+            "done_too": partial(c.check_flag, "done_too"),
+        },
+        "retry": {"saga_id": _saga, "actor": _name("actor")},
+        "settle": {
+            "saga_id": _saga,
+            "step": _name("step"),
+            "done": partial(c.check_flag, "done"),
+            "result": c.check_result,
+            "actor": _name("actor"),
+        },
+        "park_lost": {"limit": _limit},
+        "prune": {"keep": partial(check_seconds, "keep"), "limit": _limit},
     },
     "Audit": {
         "write": {"entry": c.check_entry},

@@ -29,6 +29,7 @@ from holdfast.store.records import (
     Rescue,
     Tick,
 )
+from holdfast.store.saga_ports import Sagas
 from holdfast.store.states import Held, State
 from holdfast.store.steps import Resolved, Step, StepRecord, Undecided
 from holdfast.store.view_ports import Versions, Views
@@ -392,6 +393,8 @@ class Store(Protocol):
     def strays(self) -> Strays: ...
     @property
     def cache(self) -> Cache: ...
+    @property
+    def sagas(self) -> Sagas: ...
     @property
     def audit(self) -> Audit: ...
     @property

@@ -322,7 +322,7 @@ class Replayed(msgspec.Struct, frozen=True):
     """What became of a dead job that someone wanted to run again."""
 
     job_id: str
-    outcome: Literal["queued", "not_dead", "unique_taken"]
+    outcome: Literal["queued", "not_dead", "unique_taken", "carries_saga"]
 
 
 class Pruned(msgspec.Struct, frozen=True):

@@ -23,6 +23,7 @@ class Held(StrEnum):
     CONCURRENCY = "concurrency"  # all slots of its concurrency key are taken
     TENANT = "tenant"  # its tenant has a full window of ready jobs
     GUARD = "guard"  # its guard refused
+    WAITING = "waiting"  # its saga waits for a signal, an event, another saga or a person
     UNKNOWN_TASK = "unknown_task"  # the worker that met it does not know the task, or only an older form
 
 

@@ -13,6 +13,8 @@ from holdfast.kernel.outcomes import RESULT_LIMIT
 from holdfast.kernel.show import show
 
 UNDECIDED_SHOWN = 20  # of one job in a listing
+PLAN_LIMIT = 64 * 1024  # bytes of JSON text
+MOST_TRIES = 1_000_000
 MOST_STEPS = 10_000  # of one job: a later attempt reads all of them
 
 
@@ -51,6 +53,9 @@ class Step(msgspec.Struct, frozen=True, kw_only=True):
     branch: str = ""  # the step that began the coroutine it was asked in; none: the task itself
     fingerprint: str = ""  # of what an effect's call was given
     result: str | None = None  # JSON text
+    plan: str | None = None  # of a saga's step: how it is undone, as JSON text; None leaves what was written
+    tries: int = 0  # that have failed, as far as somebody has to know
+    error: str | None = None  # of the last one
 
     def __post_init__(self) -> None:
         check_name("step", self.name)
@@ -63,6 +68,11 @@ class Step(msgspec.Struct, frozen=True, kw_only=True):
         check_text("fingerprint", self.fingerprint, 100)
         if self.result is not None:
             check_text("result", self.result, RESULT_LIMIT)
+        if self.plan is not None:
+            check_text("plan", self.plan, PLAN_LIMIT)
+        check_int("The tries of a step", self.tries, 0, MOST_TRIES)
+        if self.error is not None:
+            check_text("error", self.error, RESULT_LIMIT)
 
 
 class StepRecord(msgspec.Struct, frozen=True, kw_only=True):
@@ -79,6 +89,9 @@ class StepRecord(msgspec.Struct, frozen=True, kw_only=True):
     first_at: float  # when it was first begun
     at: float  # when it was written last
     now: float  # when it was read
+    plan: str | None = None
+    tries: int = 0
+    error: str | None = None
 
 
 class Undecided(msgspec.Struct, frozen=True):

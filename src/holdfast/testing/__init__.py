@@ -5,6 +5,18 @@ from holdfast.testing.clock import ManualClock
 from holdfast.testing.draining import drain
 from holdfast.testing.freshness import fresh
 from holdfast.testing.inlining import inline
+from holdfast.testing.replaying import Replay, replay
 from holdfast.testing.running import Ran
 
-__all__ = ["ManualClock", "Ran", "Waiting", "assert_enqueued", "drain", "enqueued", "fresh", "inline"]
+__all__ = [
+    "ManualClock",
+    "Ran",
+    "Replay",
+    "Waiting",
+    "assert_enqueued",
+    "drain",
+    "enqueued",
+    "fresh",
+    "inline",
+    "replay",
+]

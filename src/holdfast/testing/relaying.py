@@ -7,6 +7,7 @@ from collections.abc import Awaitable, Callable
 from holdfast.events.consumer import LEASE_NAME as GROUP_LEASE
 from holdfast.events.relay import LEASE_NAME as RELAY_LEASE
 from holdfast.runtime.app import Holdfast
+from holdfast.sagas.listening import LEASE_NAME as SAGA_LEASE
 from holdfast.store.records import Lease
 from holdfast.testing.running import LEASE, NAME
 from holdfast.views.projector import LEASE_NAME as VIEW_LEASE
@@ -19,8 +20,10 @@ async def subscribe(hf: Holdfast) -> None:
 
 async def move_events(hf: Holdfast) -> bool:
     """As the services of a worker would; whether there was anything to move. What a worker of another process does is left to it."""
-    if hf.bus.catalog.is_empty:
+    if hf.bus.catalog.is_empty and hf.sagas.is_empty:
         return False
+    if not hf.sagas.is_empty:
+        await _leased(hf, SAGA_LEASE, hf.sagas.listener(NAME).turn)  # before its first event it has to begin
     hf.bus.check()
     await subscribe(hf)
     relay = hf.bus.relay(NAME)
@@ -37,6 +40,8 @@ async def move_events(hf: Holdfast) -> bool:
         moved |= await _leased(hf, GROUP_LEASE.format(group.name), consumer.catch_up)
     for view in hf.views:
         moved |= await _leased(hf, VIEW_LEASE.format(view.name), hf.views.projector(view, NAME).catch_up)
+    if not hf.sagas.is_empty:
+        moved |= await _leased(hf, SAGA_LEASE, hf.sagas.listener(NAME).turn)
     return moved
 
 

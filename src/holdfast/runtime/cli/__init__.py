@@ -22,6 +22,7 @@ from holdfast.runtime.cli import (
     outbox,
     queues,
     relay,
+    sagas,
     schedules,
     trace,
     unknown,
@@ -33,7 +34,7 @@ from holdfast.runtime.cli.parser import Parser
 __all__ = ["main"]
 
 GROUPS = (
-    worker, relay, jobs, dead, unknown, outbox, trace, queues, schedules, locks, guards, views, cache, migrate, health, doctor, demo
+    worker, relay, jobs, dead, unknown, outbox, trace, queues, schedules, sagas, locks, guards, views, cache, migrate, health, doctor, demo
 )  # fmt: skip
 
 

@@ -77,6 +77,11 @@ async def tell(hf: Holdfast, answer: Replayed) -> None:
             say(f"{answer.job_id} is queued again.")
         case "unique_taken":
             complain(f"Job {answer.job_id} stays dead: another job that is not over has its unique key.")
+        case "carries_saga":
+            complain(
+                f"Job {answer.job_id} carries a saga and stays dead: let that go on with `holdfast sagas retry`. "
+                f"Which one, `holdfast sagas list --job {answer.job_id}` says."
+            )
         case _:
             record = await hf.jobs.get(answer.job_id)
             state = "there is no such job" if record is None else f"it is {record.state}"
@@ -90,6 +95,8 @@ def _summarise(answers: Sequence[Replayed]) -> None:
         complain(
             f"Still dead, since other jobs that are not over have their unique keys: {counts['unique_taken']:,}."
         )
+    if counts["carries_saga"]:
+        complain(f"Still dead, since they carry sagas (`holdfast sagas list`): {counts['carries_saga']:,}.")
     if counts["not_dead"]:
         complain(f"Not dead any more, since someone else decided about them: {counts['not_dead']:,}.")
 

@@ -9,7 +9,7 @@ import msgspec
 
 from holdfast.kernel.errors import StoreError, StoreUnavailable
 from holdfast.kernel.show import storable
-from holdfast.store import verdicts
+from holdfast.store import saga_verdicts, verdicts
 from holdfast.store.bell import EVERYONE
 from holdfast.store.checks import refuse_edit_of_many
 from holdfast.store.edge import checked
@@ -33,6 +33,7 @@ class Found(msgspec.Struct, frozen=True):
     unique: str | None
     is_taken: bool  # its unique key, by another that is not over
     args: str | None
+    saga: str | None  # the id of the one that it carries
 
 
 def replay(job_ids: Sequence[str], *, actor: str, args: str | None) -> Procedure[list[Replayed]]:
@@ -42,6 +43,9 @@ def replay(job_ids: Sequence[str], *, actor: str, args: str | None) -> Procedure
         item = dead.pop(job_id, None)
         if item is None:
             answers.append(Replayed(job_id, "not_dead"))
+        elif item.saga is not None:
+            dead[job_id] = item
+            answers.append(Replayed(job_id, "carries_saga"))
         elif item.unique is not None and (item.is_taken or item.unique in keys):
             dead[job_id] = item  # it stays dead: asked for again, the answer is the same
             answers.append(Replayed(job_id, "unique_taken"))
@@ -62,7 +66,11 @@ def _entry(item: Found, actor: str, args: str | None) -> AuditEntry:
 
 
 def discard(job_ids: Sequence[str], *, actor: str, reason: str) -> Procedure[list[bool]]:
-    dead = {item.job_id for item in (yield from _lock_dead(job_ids, with_args=False))}
+    found = yield from _lock_dead(job_ids, with_args=False)
+    for item in found:
+        if item.saga is not None:
+            raise saga_verdicts.refuse_discard(item.job_id, item.saga)
+    dead = {item.job_id for item in found}
     chosen = [job_id for job_id in dict.fromkeys(job_ids) if job_id in dead]
     if chosen:
         yield Statement(_DISCARD, (chosen, reason))
@@ -84,7 +92,8 @@ _LOCK = f"""
 SELECT j.id::text, j.generation, j.unique_key, EXISTS (
         SELECT FROM holdfast.job o
         WHERE o.unique_key = j.unique_key AND o.unique_key IS NOT NULL AND o.state <> 'dead'),
-    CASE WHEN $2::bool THEN j.args END
+    CASE WHEN $2::bool THEN j.args END,
+    (SELECT s.id FROM holdfast.saga s WHERE s.job_id = j.id AND s.finished_at IS NULL)
 FROM unnest($1::uuid[]) AS g(id), holdfast.job j WHERE {same_id("g")} AND j.state = 'dead'
 ORDER BY g.id FOR UPDATE OF j"""
 # It ran once, so it need not expire before it starts; a person wants it now. Ranks are drawn in the caller's order.

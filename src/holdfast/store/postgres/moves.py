@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 import msgspec
 
 from holdfast.kernel.show import storable
+from holdfast.store import saga_verdicts
 from holdfast.store.doubts import EXPIRED, noted, unsure
 from holdfast.store.postgres.doubts import HAS_STEPS, leave_to_person
 from holdfast.store.postgres.locks import Keys, lock_chain, take_chain
@@ -26,6 +27,8 @@ def cancel(job_id: str, reason: str) -> Procedure[State | None]:
     rows = yield Statement(_LOCK, (job_id,))
     if not rows:
         return (yield from _state_when_over(job_id))
+    for carried in (yield Statement(_CARRIED, (job_id,))):
+        raise saga_verdicts.refuse_cancel(job_id, carried[0])
     if rows[0][0] == State.RUNNING:
         asked = "UPDATE holdfast.job SET reason = $2::text WHERE id = $1::uuid"
         yield Statement(asked, (job_id, storable(reason)))
@@ -36,6 +39,9 @@ def cancel(job_id: str, reason: str) -> Procedure[State | None]:
 
 
 _LOCK = f"SELECT j.state, {HAS_STEPS} FROM holdfast.job j WHERE j.id = $1::uuid FOR UPDATE"
+
+
+_CARRIED = "SELECT id FROM holdfast.saga WHERE job_id = $1::uuid AND finished_at IS NULL"
 
 
 def _state_when_over(job_id: str) -> Procedure[State | None]:

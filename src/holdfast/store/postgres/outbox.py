@@ -41,7 +41,7 @@ _FEW = 500  # events of one caller that may share it
 
 def log(*, after: int, before: int | None, since: float | None, limit: int) -> Procedure[list[OutboxEvent]]:
     if since is not None:
-        after = max(after, (yield from _published_before(since)))
+        after = max(after, (yield from published_before(since)))
     rows = yield Statement(_LOG, (after, before, since, limit))
     return [to_event(row) for row in rows]
 
@@ -53,7 +53,7 @@ WHERE o.position > $1::bigint AND o.position < coalesce($2::bigint, 922337203685
 ORDER BY o.position LIMIT $4"""
 
 
-def _published_before(moment: float) -> Procedure[int]:
+def published_before(moment: float) -> Procedure[int]:
     """A position, all up to which were published before this moment, or 0. By halves: there is no index by time."""
     [(low, high)] = yield Statement(_ENDS)
     if low is None:

@@ -51,9 +51,24 @@ def _columns(writes: Sequence[Write]) -> tuple[list[Any], ...]:
         [each.step.branch for each in writes],
         [each.step.fingerprint for each in writes],
         [each.step.result for each in writes],
+        [each.step.plan for each in writes],
+        [each.step.tries for each in writes],
+        [each.step.error for each in writes],
     )
 
 
+# From `held`: rows of what is given, of the generation and of the moment.
+KEEP = """
+INSERT INTO holdfast.step AS s (job_id, generation, name, number, token, first_at, at, kind, progress, branch,
+    fingerprint, result, plan, tries, error)
+SELECT id, generation, name, number, token, now, now, kind, progress, branch, fingerprint, result, plan, tries, error
+FROM held WHERE name IS NOT NULL
+ON CONFLICT (job_id, generation, name) DO UPDATE SET token = excluded.token, at = excluded.at, kind = excluded.kind,
+    progress = excluded.progress, fingerprint = excluded.fingerprint,
+    result = CASE excluded.progress WHEN 'aside' THEN s.result ELSE excluded.result END,
+    plan = coalesce(excluded.plan, s.plan), tries = excluded.tries, error = excluded.error
+WHERE s.progress NOT IN ('done', 'resolved', 'aside') OR (s.token = excluded.token AND s.progress = excluded.progress)
+    OR excluded.progress = 'aside' OR (s.progress = 'resolved' AND excluded.progress = 'unknown')"""
 # The job's row is locked until the commit: whoever takes the claim away, or ends the job, waits and then sees what was
 # written. What is done stays as it is, whatever of the same run comes late; it may say it again, after a lost answer.
 _WRITE = {
@@ -61,21 +76,13 @@ _WRITE = {
 WITH held AS MATERIALIZED (
     SELECT g.*, holdfast.now() AS now, j.generation, j.steps_of
     FROM unnest($1::uuid[], $2::bigint[], $3::text[], $4::int[], $5::text[], $6::text[], $7::text[], $8::text[],
-        $9::text[])
-        AS g(id, token, name, number, kind, progress, branch, fingerprint, result), holdfast.job j
+        $9::text[], $10::text[], $11::int[], $12::text[])
+        AS g(id, token, name, number, kind, progress, branch, fingerprint, result, plan, tries, error), holdfast.job j
     WHERE {held_by("g")} AND {SOON if impatient else "true"} ORDER BY g.id FOR UPDATE OF j),
 marked AS (
     UPDATE holdfast.job j SET steps_of = j.generation
     FROM (SELECT DISTINCT id FROM held h WHERE h.steps_of IS DISTINCT FROM h.generation) h WHERE {same_id("h")})
-INSERT INTO holdfast.step AS s (job_id, generation, name, number, token, first_at, at, kind, progress, branch,
-    fingerprint, result)
-SELECT id, generation, name, number, token, now, now, kind, progress, branch, fingerprint, result FROM held
-ON CONFLICT (job_id, generation, name) DO UPDATE SET token = excluded.token, at = excluded.at, kind = excluded.kind,
-    progress = excluded.progress, fingerprint = excluded.fingerprint,
-    result = CASE excluded.progress WHEN 'aside' THEN s.result ELSE excluded.result END
-WHERE s.progress NOT IN ('done', 'resolved', 'aside') OR (s.token = excluded.token AND s.progress = excluded.progress)
-    OR excluded.progress = 'aside' OR (s.progress = 'resolved' AND excluded.progress = 'unknown')
-RETURNING s.job_id::text, s.name"""
+{KEEP} RETURNING s.job_id::text, s.name"""
     for impatient in (False, True)
 }
 
@@ -86,7 +93,7 @@ def load(job_id: str, generation: int) -> Procedure[list[StepRecord]]:
 
 _LOAD = """
 SELECT name, number, kind, progress, branch, fingerprint, result, token, date_part('epoch', first_at),
-    date_part('epoch', at), date_part('epoch', holdfast.now())
+    date_part('epoch', at), date_part('epoch', holdfast.now()), plan, tries, error
 FROM holdfast.step WHERE job_id = $1::uuid AND generation = $2::int ORDER BY number, name"""
 
 
@@ -94,6 +101,7 @@ def _record(row: Sequence[Any]) -> StepRecord:
     return StepRecord(
         name=row[0], number=row[1], kind=Kind(row[2]), progress=Progress(row[3]), branch=row[4],
         fingerprint=row[5], result=row[6], token=row[7], first_at=row[8], at=row[9], now=row[10],
+        plan=row[11], tries=row[12], error=row[13],
     )  # fmt: skip
 
 

@@ -31,6 +31,7 @@ from holdfast.store.postgres.keys import Keys
 from holdfast.store.postgres.leases import Leases
 from holdfast.store.postgres.outbox import Outbox
 from holdfast.store.postgres.queues import Queues
+from holdfast.store.postgres.sagas import Sagas
 from holdfast.store.postgres.schedules import Schedules
 from holdfast.store.postgres.steps import Steps
 from holdfast.store.postgres.strays import Strays
@@ -72,6 +73,7 @@ class PostgresStore:
         self.groups = Groups(self)
         self.strays = Strays(self)
         self.cache = Cache(self)
+        self.sagas = Sagas(self)
         self.audit = Audit(self)
         self.diagnosis = Diagnosis(self.database.target)
 

@@ -8,6 +8,7 @@ from functools import partial
 from holdfast.kernel.errors import CommitUnknown, NotOpen, StoreError, TooManyWaiting
 from holdfast.kernel.loops import PerLoop
 from holdfast.kernel.show import storable
+from holdfast.store import saga_verdicts
 from holdfast.store.batching import Batcher
 from holdfast.store.bell import STOP, news_of
 from holdfast.store.edge import checked
@@ -207,11 +208,16 @@ def count(db: Db) -> list[Count]:
     ]
 
 
+_CARRIED = "SELECT id FROM holdfast_saga WHERE job_id = ? AND finished_at IS NULL"
+
+
 def cancel(db: Db, job_id: str, reason: str) -> State | None:
     row = db.row(f"SELECT state, seq FROM ({RECORD} WHERE j.id = ?) JOIN holdfast_job USING (id)", job_id)
     if row is None:
         return None
     state, seq = State(row[0]), row[1]
+    if (saga := db.value(_CARRIED, job_id)) is not None:
+        raise saga_verdicts.refuse_cancel(job_id, saga)
     match state:
         case State.QUEUED:
             pass_on(db, [end_queued(db, seq, reason)])

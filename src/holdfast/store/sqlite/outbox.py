@@ -81,14 +81,14 @@ def _row(event: NewEvent, version: int | None, now: float) -> tuple[object, ...]
 
 def log(db: Db, *, after: int, before: int | None, since: float | None, limit: int) -> list[OutboxEvent]:
     if since is not None:
-        after = max(after, _published_before(db, since))
+        after = max(after, published_before(db, since))
     sql = f"""SELECT {COLUMNS} FROM holdfast_outbox
         WHERE position > ?1 AND position < ?2 AND published_at >= ?3 ORDER BY position LIMIT ?4"""
     rows = db.rows(sql, after, 2**63 - 1 if before is None else before, since or 0.0, limit)
     return [to_event(row) for row in rows]
 
 
-def _published_before(db: Db, moment: float) -> int:
+def published_before(db: Db, moment: float) -> int:
     """A position, all up to which were published before this moment, or 0. By halves: there is no index by time."""
     row = db.row("SELECT min(position), max(position) FROM holdfast_outbox WHERE position IS NOT NULL")
     assert row is not None

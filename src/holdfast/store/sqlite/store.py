@@ -29,6 +29,7 @@ from holdfast.store.sqlite.leases import Leases
 from holdfast.store.sqlite.outbox import Outbox
 from holdfast.store.sqlite.queues import Queues
 from holdfast.store.sqlite.reader import Reader
+from holdfast.store.sqlite.sagas import Sagas
 from holdfast.store.sqlite.schedules import Schedules
 from holdfast.store.sqlite.steps import Steps
 from holdfast.store.sqlite.strays import Strays
@@ -71,6 +72,7 @@ class SqliteStore:
         self.groups = Groups(self)
         self.strays = Strays(self)
         self.cache = Cache(self)
+        self.sagas = Sagas(self)
         self.audit = Audit(self)
         self.diagnosis = Diagnosis(self.path)
 

@@ -40,6 +40,7 @@ from holdfast.testing.conformance.names import NamesConformance
 from holdfast.testing.conformance.outbox import OutboxConformance
 from holdfast.testing.conformance.queues import QueuesConformance
 from holdfast.testing.conformance.relaying import RelayingConformance
+from holdfast.testing.conformance.sagas import SagasConformance
 from holdfast.testing.conformance.schedules import SchedulesConformance
 from holdfast.testing.conformance.schema import SchemaConformance
 from holdfast.testing.conformance.steps import StepsConformance, UnknownConformance
@@ -73,6 +74,7 @@ __all__ = [
     "OutboxConformance",
     "QueuesConformance",
     "RelayingConformance",
+    "SagasConformance",
     "SchedulesConformance",
     "SchemaConformance",
     "SharedCacheConformance",
@@ -116,6 +118,7 @@ class StoreConformance(
     ViewsConformance,
     VersionsConformance,
     CacheConformance,
+    SagasConformance,
     AuditConformance,
     DiagnosisConformance,
     NamesConformance,

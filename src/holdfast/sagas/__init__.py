@@ -1,0 +1,1 @@
+"""Sagas: durable functions that can undo themselves."""

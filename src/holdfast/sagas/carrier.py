@@ -1,0 +1,224 @@
+"""One run of the job that carries a saga: forward through its function, or back through what it has done."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from holdfast.jobs.control import Control, EffectUnknown, Retry, Snooze, StepsChanged, Suspended
+from holdfast.jobs.failures import describe
+from holdfast.jobs.job import Job
+from holdfast.jobs.patience import patiently
+from holdfast.jobs.step_log import Place
+from holdfast.kernel.codec import decode_stored, encode
+from holdfast.kernel.crashpoints import crashpoint
+from holdfast.kernel.errors import TROUBLE, LeaseLost, PayloadError, StepLeft, TransactionEnded
+from holdfast.kernel.masking import secret_values
+from holdfast.kernel.outcomes import RESULT_LIMIT
+from holdfast.kernel.randomness import jittered
+from holdfast.kernel.telemetry import note
+from holdfast.sagas.endings import Asked, OutOfTime
+from holdfast.sagas.log import SagaLog
+from holdfast.sagas.pivots import Pivots, Verdict
+from holdfast.sagas.running import RunningSaga, together
+from holdfast.sagas.script import Script
+from holdfast.sagas.stepping import put_off
+from holdfast.sagas.undoing import Stuck, Undoing
+from holdfast.store.ports import Store
+from holdfast.store.saga_records import Move, Rest, SagaRecord, SagaState
+from holdfast.store.steps import Kind, Progress, Step
+
+_AGAIN = 2.0  # seconds, about, until a run that could not say how it ended is repeated
+_NOT_ITS_FAULT = (*TROUBLE, StepLeft, TransactionEnded)
+
+
+class Carrier:
+    """What a job of the task `saga:{name}` does. It ends when its saga is over, and rests in between."""
+
+    def __init__(self, job: Job, store: Store, record: SagaRecord, script: Script) -> None:
+        self._job, self._store, self._script = job, store, script
+        self._log = SagaLog(store, job.claim, record, job.lose)
+        self._steps = job.record_in(self._log)
+        self._undoing = Undoing(job, store, self._log, script)
+        self._pivots = Pivots(job, self._log, script)
+
+    async def run(self, arguments: tuple[list[Any], dict[str, Any]]) -> Any:
+        record = self._log.record
+        if record.finished_at is not None:  # its job did not hear of it
+            self._job.vouched = True
+            return None if record.result is None else decode_stored(record.result)
+        try:
+            if record.undoing:
+                return await self._back()
+            return await self._forward(arguments)
+        except Suspended as stop:
+            await self._rest(stop, undoing=record.undoing)
+        except Stuck as stuck:
+            await self._stop(stuck)
+        return None
+
+    # --- forward ---
+
+    async def _forward(self, arguments: tuple[list[Any], dict[str, Any]]) -> Any:
+        saga = RunningSaga(self._job, self._steps, self._log, self._store, self._script)
+        try:
+            saga.check_goes_on("begin")
+            args, kwargs = arguments
+            result = await self._script.function(saga, *args, **kwargs)
+            _check_not_suspended(saga)
+            await self._steps.check_all_asked()
+            text = (
+                None if result is None else encode(result, limit=RESULT_LIMIT, where="The result of the saga")
+            )
+        except Suspended:
+            await self._steps.last_calls()
+            verdict = self._steps.verdict
+            if verdict is None:
+                raise
+            return await self._failed(verdict)
+        except Exception as error:  # noqa: BLE001  whatever ends the function, ends the saga
+            await self._steps.last_calls()
+            return await self._failed(error)
+        return await self._done(result, text)
+
+    async def _done(self, result: Any, text: str | None) -> Any:
+        written = await self._log.move(Move(state=SagaState.DONE, result=text))
+        if not written.moved and written.asked is not None:
+            return await self._failed(Asked(written.asked))
+        self._over(SagaState.DONE)
+        return result
+
+    def _over(self, state: SagaState) -> None:
+        self._job.vouched = True
+        crashpoint("saga.over")
+        note("saga.over", saga=self._log.record.id, name=self._log.record.name, state=state)
+
+    async def _failed(self, error: Exception) -> Any:
+        """The function has ended by this: it is tried again, left to a person, or undone."""
+        self._steps.close()
+        await self._steps.reconsider(error)
+        error = _meant(self._steps.verdict or error)
+        if isinstance(error, LeaseLost):
+            raise error
+        if isinstance(error, _NOT_ITS_FAULT):
+            raise Suspended(jittered(_AGAIN), f"is tried again: {error}")
+        if isinstance(error, Snooze | Retry):
+            raise Suspended(error.outcome.after, str(error))
+        if isinstance(error, EffectUnknown):
+            raise Stuck(SagaState.NEEDS_OPERATOR, str(error))
+        if isinstance(error, Stuck):
+            raise error
+        if isinstance(error, StepsChanged):
+            raise Stuck(SagaState.PARKED, str(error))
+        if (off := put_off(error, self._log.record.name)) is not None:
+            raise off
+        return await self._decide(error)
+
+    async def _decide(self, error: Exception) -> Any:
+        """To compensate, unless there is no way back. The decision is written with the step that has failed."""
+        told = self._told(error)
+        match await self._pivots.look():
+            case Verdict.PASSED:
+                return await self._past_the_pivot(error, told)
+            case Verdict.UNKNOWN:
+                raise Stuck(SagaState.NEEDS_OPERATOR, f"{told}\n{self._pivots.why()}")
+            case Verdict.NOT_PASSED:
+                pass
+        failed = [self._as_failed(place) for place in self._steps.unhandled()]
+        for step in failed[1:]:
+            await self._log.keep(step)
+        move = Move(state=SagaState.COMPENSATING, undoing=True, error=told)
+        await self._log.move(move, step=failed[0] if failed else None)
+        note("saga.undoing", saga=self._log.record.id, name=self._log.record.name, error=told)
+        crashpoint("saga.decided")
+        try:
+            return await self._back()
+        except Suspended as stop:
+            await self._rest(stop, undoing=True)
+            return None
+
+    async def _past_the_pivot(self, error: Exception, told: str) -> Any:
+        if isinstance(error, Asked | OutOfTime):
+            raise Suspended(0.0, "goes on: it has passed its pivot")
+        pivot = self._log.pivot
+        raise Stuck(
+            SagaState.NEEDS_OPERATOR,
+            f"{told}\nIt has passed its pivot {pivot!r}, so nothing is undone. When the cause is mended, let it go on.",
+            steps=[self._as_failed(place) for place in self._steps.unhandled()],
+        )
+
+    def _as_failed(self, place: Place) -> Step:
+        """What may have been done stays open: it is undone, or reconciled first."""
+        is_open = place.name in self._steps.log.open
+        return Step(
+            name=place.name, number=place.number, branch=place.branch, kind=place.kind, fingerprint=place.fingerprint,
+            progress=Progress.BEGUN if is_open and place.kind is not Kind.STEP else Progress.FAILED,
+            plan=place.plan, tries=place.tries, error=place.error,
+        )  # fmt: skip
+
+    def _told(self, error: Exception) -> str:
+        """What it said, and where; nothing of what is secret."""
+        return describe(error, secret_values(self._job.claim.args), where=not isinstance(error, Control))
+
+    # --- back ---
+
+    async def _back(self) -> None:
+        await self._undoing.run()
+        await self._log.move(Move(state=SagaState.UNDONE, undoing=True))
+        self._over(SagaState.UNDONE)
+
+    # --- resting ---
+
+    async def _rest(self, stop: Suspended, *, undoing: bool) -> None:
+        crashpoint("saga.resting")
+        after = stop.after
+        if not undoing and self._log.pivot is None and (left := self._log.time_left) is not None:
+            after = max(0.0, left) if after is None else min(after, max(0.0, left))
+        state = SagaState.COMPENSATING if undoing else SagaState.WAITING
+        await self._part(Move(state=state, undoing=undoing, waits=stop.waits), Rest(after))
+
+    async def _stop(self, stuck: Stuck) -> None:
+        for step in stuck.steps[1:]:
+            await self._log.keep(step)
+        undoing = stuck.undoing
+        note(
+            "saga.stuck",
+            saga=self._log.record.id,
+            name=self._log.record.name,
+            state=stuck.state,
+            error=str(stuck),
+        )
+        move = Move(state=stuck.state, undoing=undoing, error=str(stuck))
+        await self._part(move, Rest(), stuck.steps[0] if stuck.steps else None)
+
+    async def _part(self, move: Move, rest: Rest, step: Step | None = None) -> None:
+        """From now on the job is not ours: nobody renews it, and whoever is woken may run it."""
+        self._job.parted = True
+        try:
+            await self._log.move(move, step=step, rest=rest)
+        except BaseException:
+            self._job.parted = False
+            raise
+
+
+def _check_not_suspended(saga: RunningSaga) -> None:
+    """Its code may have caught that it was to rest, and gone on without steps."""
+    if saga.suspended:
+        raise together([*saga.suspended.values()])
+
+
+def _meant(error: BaseException) -> Exception:
+    """What one of many coroutines has said on purpose, and nothing else has happened: the saga says so."""
+    inner = error
+    while isinstance(inner, BaseExceptionGroup) and len(inner.exceptions) == 1:
+        inner = inner.exceptions[0]
+    if isinstance(inner, Control | LeaseLost | StepLeft | PayloadError | Stuck):
+        return inner
+    assert isinstance(error, Exception)
+    return error
+
+
+async def carry(job: Job, store: Store, script: Script, arguments: tuple[list[Any], dict[str, Any]]) -> Any:
+    record = await patiently(lambda: store.sagas.of_job(job.id), what="saga.not_read", job=job.id)
+    if record is None:
+        raise StepsChanged(f"Job {job.id} carries no saga: its row is gone, or it was enqueued by hand.")
+    return await Carrier(job, store, record, script).run(arguments)
