@@ -6,12 +6,14 @@ import ctypes
 import os
 import signal
 import subprocess
+import sys
 import time
 from pathlib import Path
 
 import msgspec
 
 from holdfast import Backoff, Cancel, Holdfast, Reject, Retry, Secret, Snooze
+from holdfast.guards import Breaker, Bulkhead, Limiter, time_left
 from holdfast.kernel.context import context
 
 hf = Holdfast(os.environ.get("OWN_PROCESS_URL", "sqlite:///unused.db"))
@@ -106,6 +108,63 @@ def leave_a_fork() -> int:
 @hf.task(process=True, retry=Backoff(attempts=3, first=0))
 def unfit(how: str) -> int:
     return "x" * 3_000_000 if how == "big" else "text"  # type: ignore[return-value]
+
+
+api = hf.guard(
+    "api",
+    limiter=Limiter(rate=0.01, burst=2),
+    breaker=Breaker(
+        failures=2,
+        cooldown=0.3,
+        permits=1,
+        classify=lambda error: "transient" if "down" in str(error) else "permanent",
+    ),
+    bulkhead=Bulkhead(2),
+)
+other = hf.guard("other", limiter=Limiter(rate=1000), breaker=Breaker(failures=1))
+
+
+async def _answer(text: str) -> str:
+    if text == "fine":
+        return text
+    raise ConnectionError(text)
+
+
+@hf.task(process=True, guard=api, retry=Backoff(attempts=2, first=0.01, ceiling=0.01))
+async def ask(text: str) -> str:
+    return await api.call(_answer, text)
+
+
+@hf.task(process=True, guard=api, retry=ONCE)
+def ask_twice() -> list[str]:
+    return [api.call_sync(lambda: "one"), api.call_sync(lambda: "two")]
+
+
+@hf.task(process=True, guard=other, retry=ONCE)
+async def ask_later() -> None:
+    async def answer() -> None:
+        error = ConnectionError("later")
+        error.status_code, error.retry_after = 429, 30  # type: ignore[attr-defined]
+        raise error
+
+    await other.call(answer)
+
+
+@hf.task(process=True, retry=ONCE)
+async def how_long() -> float | None:
+    return time_left()
+
+
+@hf.task(process=True, retry=ONCE)
+async def die_inside(folder: str) -> None:
+    async with api:
+        (Path(folder) / "inside").touch()
+        os.kill(os.getpid(), signal.SIGKILL)
+
+
+@hf.task(process=True, retry=ONCE)
+def read_a_line() -> str:
+    return sys.stdin.read()
 
 
 def plain(n: int) -> int:

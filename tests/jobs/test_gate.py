@@ -308,11 +308,6 @@ def test_what_is_no_guard_is_refused(tmp_path):
         @hf.task(guard=hf.guard("api", limiter=Limiter(rate=1, per="{user}")))
         async def two(name: str) -> None: ...
 
-    with pytest.raises(UsageError, match="process=True and guard= do not go together yet"):
-
-        @hf.task(guard=hf.guard("other"), process=True)
-        async def three() -> None: ...
-
 
 async def test_a_guard_that_is_not_shared_gates_too(hf, provider):
     guard = Guard("mine", bulkhead=Bulkhead(1), limiter=Limiter(rate=100))

@@ -12,6 +12,7 @@ import pytest
 from waiting import until
 
 from holdfast import Holdfast, Job
+from holdfast.guards import BreakerOpen, deadline
 from holdfast.kernel.context import within
 from holdfast.kernel.errors import JobCancelled, JobDead, UsageError
 from holdfast.kernel.ids import new_id
@@ -169,3 +170,74 @@ def test_what_cannot_move_there_is_refused(tmp_path):
 
 
 def with_job(job: Job) -> None: ...
+
+
+# --- guards: those of the worker ---
+
+
+async def test_what_it_calls_is_metered_by_the_workers_guard(shop):
+    """Two calls a hundred seconds: the gate takes one for the run, which its first call spends, wherever that is made."""
+    async with shop.hf.worker():
+        assert await (await shop.ask_twice.enqueue()).result(30) == ["one", "two"]
+        assert shop.api.limiter.allowance().remaining == pytest.approx(0, abs=0.2)
+        assert shop.api.breaker.calls == 2
+        assert shop.api.bulkhead.in_flight == 0
+        handle = await shop.ask.enqueue("fine")
+        await until(lambda: shop.hf.store.holds.gates())
+        assert (await handle.record()).attempt == 0
+
+
+async def test_a_failure_there_is_one_for_the_workers_breaker(shop):
+    shop.api.limiter.reset()
+    async with shop.hf.worker():
+        handle = await shop.ask.enqueue("down")
+        await until(lambda: shop.api.breaker.calls == 2, seconds=30)
+        await until(lambda: _is(handle, "dead"), seconds=30)
+    assert shop.api.breaker.generation > 1
+    assert "ConnectionError: down" in (await handle.record()).reason
+
+
+async def _is(handle, state):
+    return (await handle.record()).state == state
+
+
+async def test_whom_the_guard_refuses_there_is_not_charged(shop):
+    shop.api.breaker.hold_open()
+    with pytest.raises(BreakerOpen):
+        await shop.api.call(shop._answer, "fine")
+    async with shop.hf.worker():
+        handle = await shop.die_inside.enqueue("/nowhere")
+        await until(lambda: _is_put_off(handle), seconds=30)
+    assert (await handle.record()).attempt == 0
+
+
+async def _is_put_off(handle):
+    return (await handle.record()).held is Held.TIME
+
+
+async def test_who_is_told_there_to_come_later_is_not_charged(shop):
+    async with shop.hf.worker():
+        handle = await shop.ask_later.enqueue()
+        await until(lambda: _is_put_off(handle), seconds=30)
+    assert (await handle.record()).attempt == 0
+    assert shop.other.limiter.allowance().retry_after > 20
+
+
+async def test_a_process_that_dies_inside_gives_its_place_back(shop, tmp_path):
+    async with shop.hf.worker():
+        with pytest.raises(JobDead, match="signal 9"):
+            await (await shop.die_inside.enqueue(str(tmp_path))).result(30)
+    assert (tmp_path / "inside").exists()
+    assert shop.api.bulkhead.in_flight == 0
+
+
+async def test_the_deadline_goes_with_it(shop):
+    async with shop.hf.worker():
+        with deadline(60):
+            handle = await shop.how_long.enqueue()
+        assert 20 < await handle.result(30) <= 60
+
+
+async def test_it_has_nothing_to_read(shop):
+    async with shop.hf.worker():
+        assert await (await shop.read_a_line.enqueue()).result(30) == ""

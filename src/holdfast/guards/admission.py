@@ -22,6 +22,10 @@ class Gates:
     ) -> None:
         self.name, self.breaker, self.limiter, self.bulkhead = name, breaker, limiter, bulkhead
 
+    @property
+    def has_any(self) -> bool:
+        return any(gate is not None for gate in (self.breaker, self.limiter, self.bulkhead))
+
     async def admit(self, way: Way, key: str, cost: float, until: float | None) -> Admission:
         """Pass all of them before `until`, or be refused."""
         now = monotonic()
@@ -112,13 +116,17 @@ class Admission:
             limiter.answered(self.key, None, self.began, now)
 
     def failed(self, error: Exception, fault: Fault, retry_after: float | None) -> None:
+        breaker = self._gates.breaker
+        own = None if breaker is None else breaker.classify
+        self.failed_with(fault, fault if own is None else fault_of(error, own), retry_after)
+
+    def failed_with(self, fault: Fault, for_breaker: Fault, retry_after: float | None) -> None:
+        """The same, for who knows the faults."""
         now = monotonic()
         if self.bulkhead is not None:
             self.bulkhead.release()
         if self.permit is not None:
-            breaker = self._gates.breaker
-            own = None if breaker is None else breaker.classify
-            self.permit.ended(fault if own is None else fault_of(error, own), now)
+            self.permit.ended(for_breaker, now)
         if (limiter := self._gates.limiter) is not None:
             limiter.answered(self.key, fault, self.began, now, retry_after=retry_after)
 

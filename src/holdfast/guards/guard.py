@@ -208,6 +208,15 @@ class Guard(Calls[D_co]):
         return self._pipeline.classify
 
     @property
+    def gates(self) -> Gates:
+        """What each attempt must pass."""
+        return self._pipeline.gates
+
+    @gates.setter
+    def gates(self, gates: Gates) -> None:
+        self._pipeline.gates = gates
+
+    @property
     def breaker(self) -> Breaker | None:
         return self._pipeline.gates.breaker
 

@@ -65,11 +65,6 @@ def declare(
         raise UsageError(f"aliases is a list of names, not one text: aliases=[{aliases!r}].")
     if retry is not None and not isinstance(retry, Backoff):
         raise UsageError(f"retry is a Backoff, such as Backoff(attempts=5); not {show(retry)}.")
-    if process and guard is not None:
-        raise UsageError(
-            "process=True and guard= do not go together yet: what a child calls its parent's guard does not see. "
-            "Guard a task of this process, and let it start the other one."
-        )
     where, limit = _concurrency(concurrency)
     keys = {"unique": unique, "ordered": ordered, "tenant": tenant, "concurrency": where}
     return Declaration(

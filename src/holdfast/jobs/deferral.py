@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from holdfast.guards.faults import Fault, fault_of, retry_after_of
 from holdfast.guards.headers import clamped
+from holdfast.jobs.child import ChildFailed
 from holdfast.jobs.gating import is_closed, key_of
 from holdfast.jobs.run import Run
 from holdfast.kernel.errors import DeadlinePassed, Refused
@@ -42,7 +43,7 @@ def _is_guards(run: Run, error: Exception) -> bool:
     assert run.task is not None
     guard = run.task.declaration.guard
     assert guard is not None
-    fault = fault_of(error, guard.classify)
+    fault = error.fault if isinstance(error, ChildFailed) else fault_of(error, guard.classify)
     if fault is Fault.THROTTLED:
         return True
     has_found_out = run.visit is not None and run.visit.has_called

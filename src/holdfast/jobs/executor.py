@@ -198,7 +198,7 @@ class Executor:
         return call if task.is_async else partial(self._in_thread, run, call)
 
     async def _in_child(self, task: Task[Any, Any], args: str) -> Any:
-        text = await run_in_child(task, args)
+        text = await run_in_child(task, args, self._registry.known_guards)
         if text is None:
             return None
         try:

@@ -29,6 +29,7 @@ class Registry:
         self.resources = Resources()
         self.schedules: dict[str, Schedule] = {}
         self._tasks: dict[str, Task[Any, Any]] = {}  # by name and by alias
+        self._others: dict[str, Guard[Any]] = {}  # guards that need stand before no task
         self._on_dead: dict[str, list[OnDead]] = {}
 
     def add(self, function: Callable[..., Any], sender: Sender, options: dict[str, Any]) -> Task[Any, Any]:
@@ -78,6 +79,14 @@ class Registry:
             id(guard): guard for task in self._tasks.values() if (guard := task.declaration.guard) is not None
         }
         return list(found.values())
+
+    def add_guard(self, guard: Guard[Any]) -> None:
+        self._others[guard.name] = guard
+
+    @property
+    def known_guards(self) -> dict[str, Guard[Any]]:
+        """All that the program has declared with its Holdfast, or has put before a task."""
+        return {guard.name: guard for guard in self.guards} | self._others
 
     def guarded_by(self, guards: Collection[str]) -> list[str]:
         """The names of tasks that one of these guards stands before."""

@@ -66,9 +66,15 @@ async def start_child(
     return Child(process)
 
 
-async def talk_to_child(command: Sequence[str], said: bytes) -> tuple[int, bytes]:
+Say = Callable[[bytes], None]
+
+
+async def talk_to_child(
+    command: Sequence[str], said: bytes, hear: Callable[[bytes, Say], bool] | None = None
+) -> tuple[int, bytes]:
     """Start a program, say one thing, and hear one line: its exit code, and what it wrote.
 
+    With `hear` they go on talking: it is called with each line and a way to say something, until it says that a line is the last.
     At the end, when this is cancelled, and when this process ends, however that happens, it is killed with all that it has
     started. Only what has left its process group goes on.
     """
@@ -82,7 +88,7 @@ async def talk_to_child(command: Sequence[str], said: bytes) -> tuple[int, bytes
     guard = _Guard(process.pid)
     try:
         await guard.start()  # before it knows what to do, and so has started nobody
-        line = await _ask(process, said)
+        line = await _ask(process, said, hear)
         with suppress(TimeoutError):
             async with timeout(_LEAVING):
                 await process.wait()
@@ -135,30 +141,61 @@ class _Guard:
         )
 
 
-async def _ask(process: asyncio.subprocess.Process, said: bytes) -> bytes:
+async def _ask(
+    process: asyncio.subprocess.Process, said: bytes, hear: Callable[[bytes, Say], bool] | None
+) -> bytes:
     assert process.stdin is not None
     assert process.stdout is not None
     process.stdin.write(said)
     with suppress(BrokenPipeError, ConnectionResetError):  # it ended before it listened
         await process.stdin.drain()
+    if hear is None:
+        process.stdin.close()
+        return await process.stdout.readline()
+    while (line := await process.stdout.readline()).endswith(b"\n") and not hear(line, process.stdin.write):
+        pass
     process.stdin.close()
-    return await process.stdout.readline()
+    return line
 
 
-def own_answers() -> int:
-    """For the child: the pipe on which its line is awaited. What is printed goes where errors go.
+class Line:
+    """For the child: what its parent says, and what it says to that. What it prints goes where errors go, and it reads nothing.
 
     Processes that this one forks do not have it: whoever reads must see its end when this one ends.
     """
-    answers, here = os.dup(1), os.getpid()
-    os.dup2(2, 1)
 
-    def close_in_child() -> None:
-        if os.getppid() == here:  # in its own forks that number may be another's
-            os.close(answers)
+    def __init__(self) -> None:
+        self._in, self._out, here = os.dup(0), os.dup(1), os.getpid()
+        self._turn = threading.Lock()
+        os.dup2(2, 1)
+        with Path(os.devnull).open("rb") as nothing:
+            os.dup2(nothing.fileno(), 0)
+        self._lines = os.fdopen(self._in, "rb", closefd=False)
 
-    os.register_at_fork(after_in_child=close_in_child)
-    return answers
+        def close_in_child() -> None:
+            if os.getppid() == here:  # in its own forks that number may be another's
+                os.close(self._in)
+                os.close(self._out)
+
+        os.register_at_fork(after_in_child=close_in_child)
+
+    def read(self) -> bytes:
+        """The next line; empty: there are no more."""
+        return self._lines.readline()
+
+    def say(self, said: bytes) -> None:
+        """From any thread."""
+        with self._turn, open(self._out, "wb", closefd=False) as pipe:
+            pipe.write(said + b"\n")
+
+    def hear(self, heard: Callable[[bytes], None]) -> None:
+        """Call this with each line from now on, on a thread of its own."""
+
+        def listen() -> None:
+            while line := self.read():
+                heard(line)
+
+        threading.Thread(target=listen, name="holdfast-line", daemon=True).start()
 
 
 def die_with_parent(parent: int, by: signal.Signals = signal.SIGTERM) -> None:

@@ -57,6 +57,7 @@ class Declaring:
         """
         guard: Guard[Any] = Guard(name, **options)
         self.fleet.add(guard)
+        self.registry.add_guard(guard)
         return guard
 
     @overload
