@@ -30,6 +30,9 @@ class Catalog:
     def __init__(self) -> None:
         self.types: dict[str, EventType[Any]] = {}
         self._hearers: dict[str, Pattern] = {}  # by who hears
+        self._secret: dict[
+            str, bool
+        ] = {}  # of declared types: to look through one takes longer than to deliver an event
 
     @property
     def is_empty(self) -> bool:
@@ -45,6 +48,7 @@ class Catalog:
                 "Declare it once, and import it where it is emitted."
             )
         self.types[made.name] = made
+        self._secret[made.name] = is_secret(data)
         return made
 
     def hear(self, by: str, text: str) -> Pattern:
@@ -73,8 +77,7 @@ class Catalog:
 
     def is_secret(self, name: str) -> bool:
         """Whether any part of its data is marked `Secret`."""
-        found = self.types.get(name)
-        return found is not None and is_secret(found.data)
+        return self._secret.get(name, False)
 
     def check_heard(self) -> None:
         """At the start of a worker: what is emitted must not fall into nothing."""
