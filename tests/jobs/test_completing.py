@@ -54,6 +54,27 @@ async def test_rows_and_success_commit_together(hf):
         assert len(await tx.fetch("SELECT job FROM shipped")) == 1
 
 
+@pytest.mark.parametrize("by_hand", [False, True])
+async def test_the_store_is_asked_only_where_the_commit_was_not_seen(hf, monkeypatch, by_hand):
+    asked, real = [], hf.store.claims.settle
+
+    async def settle(*claim):
+        asked.append(claim)
+        return await real(*claim)
+
+    @hf.task
+    async def ship(job: Job) -> None:
+        async with hf.transaction() if by_hand else job.commit() as tx:
+            if by_hand:
+                await job.complete(tx=tx)
+
+    monkeypatch.setattr(hf.store.claims, "settle", settle)
+    handle = await ship.enqueue()
+    await drain(hf)
+    assert await handle.status() is State.SUCCEEDED
+    assert bool(asked) is by_hand
+
+
 class Slow:
     """A transaction whose end is done, or not, and takes long to be told."""
 

@@ -171,7 +171,7 @@ class Executor:
         crashpoint("body.done")
         ending: Ending
         if job.completed:
-            if not await self._judge.is_settled(run):
+            if not (job.committed or await self._judge.is_settled(run)):
                 job.completed = False
                 raise RuntimeError("the transaction that completed it was rolled back")
             ending = SETTLED

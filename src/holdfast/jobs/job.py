@@ -43,6 +43,7 @@ class Job:
         "_portal",
         "_store",
         "_threads",
+        "committed",
         "completed",
         "lost",
         "parted",
@@ -65,6 +66,7 @@ class Job:
         self.completed = False  # its success is written, in a transaction of the task
         self.parted = False  # its run is over, and what becomes of the job was written apart
         self.vouched = False  # what is recorded of its steps is complete, although this run has not asked for all of them
+        self.committed = False  # and so is that transaction, for certain
         self.lost = False  # a write of this run was refused: someone else may run the job now
         self.stop_reason: str | None = None  # why it is asked to stop; a long loop may look at it
 
@@ -263,6 +265,7 @@ class Job:
                 await self._finish(tx, result)
                 # Who is stopped during the commit does not know how that ended: then the store is asked.
                 is_written = self.completed = True
+            self.committed = True
         except CommitUnknown as lost:
             if is_written and await self._settled(lost):
                 return
