@@ -147,6 +147,27 @@ async def test_a_callers_own_statements_are_planned_freely(store):
     assert await take(store) == []
 
 
+async def test_a_callers_own_statements_are_planned_freely_also_after_a_finish(store, monkeypatch):
+    """The finish of a job with keys is not: its statements are large, and the plans that they have are good."""
+    await store.jobs.enqueue([job(ordered="box")])
+    await store.holds.promote()
+    [claim] = await take(store)
+    settings, real = [], finishes.finish
+
+    def finish(*given, **named):
+        settings.append((yield Statement(_PLANNED))[0])
+        return (yield from real(*given, **named))
+
+    monkeypatch.setattr(finishes, "finish", finish)
+    async with store.transaction() as tx:
+        assert await store.claims.finish([Finish(claim, Done())], tx=tx) == [True]
+        settings += await tx.fetch(_PLANNED)
+    assert [tuple(each) for each in settings] == [("off", "force_generic_plan"), ("on", "auto")]
+
+
+_PLANNED = "SELECT current_setting('enable_seqscan'), current_setting('plan_cache_mode')"
+
+
 @pytest.mark.parametrize("number", [1, 20_000])
 async def test_statistics_from_before_anything_ran_do_not_slow_the_finishes(store, connection, number):
     """They say that next to nothing is running. Believing them, the planner would compare all jobs with all given."""

@@ -20,6 +20,7 @@ from holdfast.store.postgres.low_water import LowWater, count_dead
 from holdfast.store.postgres.promotion import CHUNK
 from holdfast.store.postgres.settling import settled
 from holdfast.store.postgres.subject import Home, Subject
+from holdfast.store.postgres.transaction import PostgresTx
 from holdfast.store.records import Claim, Finish, Renewal, Rescue
 
 
@@ -75,7 +76,12 @@ class Claims(Subject):
                 return await self._finish_plain(finishes)
             return await self._home.endings.end([f.ending(item) for item in finishes])
         executor = await self._home.adopt(tx)
-        return all_held(finishes, await executor.run(f.finish(finishes, beside=True)))
+        ending = f.finish(finishes, beside=True)
+        if isinstance(executor, PostgresTx):
+            accepted = await executor.run(ending, is_large=not f.is_plain(finishes))
+        else:
+            accepted = await executor.run(ending)
+        return all_held(finishes, accepted)
 
     async def finish_and_claim(
         self, finishes: Sequence[Finish], wants: Mapping[str, int], *, lease: float, worker: str

@@ -31,6 +31,10 @@ IMPATIENT = f"{BEGIN}; SET LOCAL lock_timeout = '200ms'"
 # doing so when it has a million rows. Every statement of ours finds rows by an index, so the planner need not choose.
 _PLANNING = {"enable_seqscan": "off", "enable_hashjoin": "off", "enable_mergejoin": "off"}
 FREE_PLANNING = "".join(f"SET LOCAL {name} = on;" for name in _PLANNING) + "SET LOCAL plan_cache_mode = auto;"
+OUR_PLANNING = (
+    "".join(f"SET LOCAL {name} = off;" for name in _PLANNING)
+    + "SET LOCAL plan_cache_mode = force_generic_plan;"
+)
 # Planning the claim anew takes longer than a small claim itself; compiling takes longer than any of our statements.
 _STARTING = {**_PLANNING, "plan_cache_mode": "force_generic_plan", "jit": "off"}
 # Behind a pooler that refuses these settings, at least no plan grows old.

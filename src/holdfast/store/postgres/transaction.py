@@ -12,7 +12,7 @@ import asyncpg
 from holdfast.kernel.crashpoints import crashpoint
 from holdfast.kernel.errors import TransactionEnded, UsageError
 from holdfast.store.checks import check_sql
-from holdfast.store.postgres.connection import FREE_PLANNING, Database, commit, drive
+from holdfast.store.postgres.connection import FREE_PLANNING, OUR_PLANNING, Database, commit, drive
 from holdfast.store.postgres.failures import FAILURES, is_fenced, is_lost, is_unsent, translate
 from holdfast.store.statements import ONE_AT_A_TIME, Procedure, may_be_several, refuse_chain
 
@@ -42,6 +42,7 @@ class PostgresTx:
         self.news: set[str] = set()  # queues in which it has stored jobs
         self._connection: Any = None
         self._used = False  # by statements of the caller's own
+        self._plans_freely = True
         self._fenced = False  # it leads to a server that takes no writes: the next one shall look for another
         self._ended: str | None = "has not begun: use it as `async with store.transaction() as tx`"
 
@@ -83,6 +84,7 @@ class PostgresTx:
         """Run one statement with `$1`, `$2` …; returns how many rows it changed."""
         self._enter(sql)
         try:
+            await self._plan(freely=True)
             with _one_statement():
                 status = await self._run_one(sql, params)
         except FAILURES as error:
@@ -104,6 +106,7 @@ class PostgresTx:
     async def fetch(self, sql: str, /, *params: Any) -> list[tuple[Any, ...]]:
         self._enter(sql)
         try:
+            await self._plan(freely=True)
             with _one_statement():
                 rows = await self._connection.fetch(sql, *params)
         except FAILURES as error:
@@ -112,14 +115,21 @@ class PostgresTx:
             self._look_for_end()
         return [tuple(row) for row in rows]
 
-    async def run(self, procedure: Procedure[T]) -> T:
-        """Do one of the store's verbs in this transaction."""
+    async def run(self, procedure: Procedure[T], *, is_large: bool = False) -> T:
+        """Do one of the store's verbs in this transaction. To plan a large one each time takes longer than to run it."""
         self._check()
         try:
+            if is_large:
+                await self._plan(freely=False)
             return await drive(self._connection, procedure)
         except FAILURES as error:
             failed = self._failed(error)
             raise (failed if is_lost(error) or is_unsent(error) else translate(error)) from error
+
+    async def _plan(self, *, freely: bool) -> None:
+        if freely != self._plans_freely:
+            await self._connection.execute(FREE_PLANNING if freely else OUR_PLANNING)
+            self._plans_freely = freely
 
     def _check(self) -> None:
         if self._ended is not None:
