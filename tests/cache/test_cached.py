@@ -590,6 +590,18 @@ async def test_an_invalidation_counts_with_the_rows_that_it_is_about(hf, on, gal
     assert await gallery(7) == 2
 
 
+async def test_sync_code_invalidates_with_its_rows(hf, on, gallery, source):
+    if on != "store":
+        pytest.skip("only a store has transactions")
+
+    def sync():
+        with hf.blocking.transaction() as tx:
+            assert hf.cache.invalidate_tags_sync("user:7", tx=tx)
+            return gallery.call_sync(7)
+
+    assert [await gallery(7), await asyncio.to_thread(sync), await gallery(7)] == [1, 1, 2]
+
+
 async def test_inside_a_transaction_nobody_waits_for_himself(hf, gallery, stale, source):
     """On SQLite it holds the only lock: what is missing is loaded without the cache, what is stale is served."""
     assert await stale(7) == 1

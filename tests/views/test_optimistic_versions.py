@@ -72,6 +72,23 @@ async def test_from_sync_code(shop):
     assert (first.version, second.version) == (1, 2)
 
 
+async def test_versions_are_compared_from_sync_code(shop):
+    await shop.emit("order.changed", key="order:1")
+
+    def sync():
+        seen = shop.versions.current_sync("order:1")
+        with shop.blocking.transaction() as tx:
+            shop.versions.expect_sync("order:1", seen, tx=tx)
+            shop.emit_sync("order.changed", key="order:1", tx=tx)
+            with pytest.raises(VersionConflict):
+                shop.versions.expect_sync("order:1", seen, tx=tx)
+            return [shop.versions.advance_sync("search", "order:1", number, tx=tx) for number in (2, 1, 3)]
+
+    assert await asyncio.to_thread(sync) == [True, False, True]
+    assert await shop.versions.current("order:1") == 2
+    assert not await shop.versions.advance("search", "order:1", 3)
+
+
 async def test_versions_are_those_of_a_key(shop):
     with pytest.raises(UsageError, match="give the event one"):
         await shop.emit("order.changed", expect=0)

@@ -7,7 +7,7 @@ from typing import Any
 from holdfast.events import versions
 from holdfast.events.catalog import Catalog, EventType
 from holdfast.events.envelope import DATA_LIMIT
-from holdfast.jobs.blocking import BlockingTx, Portal
+from holdfast.jobs.blocking import Portal, inner
 from holdfast.kernel.codec import decode_stored, encode
 from holdfast.kernel.context import context
 from holdfast.kernel.errors import PayloadError
@@ -53,10 +53,9 @@ class Emitter:
         expect: int | None = None,
     ) -> Emitted:
         event = self.build(type_, data, key)
-        inner = tx.inner if isinstance(tx, BlockingTx) else tx
         if expect is not None:
-            return await self._emit_expecting(event, expect, inner)
-        [emitted] = await self._store.outbox.emit([event], tx=inner)
+            return await self._emit_expecting(event, expect, inner(tx))
+        [emitted] = await self._store.outbox.emit([event], tx=inner(tx))
         return emitted
 
     async def _emit_expecting(self, event: NewEvent, version: int, tx: object) -> Emitted:
@@ -77,9 +76,7 @@ class Emitter:
         tx: object,
         expect: int | None = None,
     ) -> Emitted:
-        on_loop = tx is None or isinstance(tx, BlockingTx)
-        run = self._portal.run if on_loop else self._portal.run_here
-        return run(lambda: self.emit(type_, data, key=key, tx=tx, expect=expect))
+        return self._portal.run_with(tx, lambda: self.emit(type_, data, key=key, tx=tx, expect=expect))
 
 
 def _written(declared: EventType[Any], data: Any) -> str:

@@ -62,6 +62,11 @@ class Portal:
         self.run(self._prepare)
         return at_once(work(), _ASYNC_TX)
 
+    def run_with(self, tx: object, work: Callable[[], Coroutine[Any, Any, T]]) -> T:
+        """In a transaction of ours, or in none, on the loop; with a caller's connection, here."""
+        on_loop = tx is None or isinstance(tx, BlockingTx)
+        return (self.run if on_loop else self.run_here)(work)
+
     async def _prepare(self) -> None:
         """What the store asks once, before it takes a caller's connection."""
         if (identify := getattr(self._store, "id", None)) is not None:
@@ -136,6 +141,11 @@ class BlockingTx:
 
     def fetch(self, sql: str, /, *params: Any) -> list[tuple[Any, ...]]:
         return self._portal.run(lambda: self.inner.fetch(sql, *params))
+
+
+def inner(tx: object) -> object:
+    """What the store takes for a transaction, whoever has been given it."""
+    return tx.inner if isinstance(tx, BlockingTx) else tx
 
 
 def _refuse_loop() -> None:

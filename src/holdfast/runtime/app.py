@@ -97,7 +97,7 @@ class Holdfast(Declaring, DeclaringSagas, DeclaringViews, DeclaresCache, Eventin
         self.enqueuer.send_to(self.store, self.portal)
         self.bus.send_to(self.store, self.portal)
         self.views.send_to(self.store)
-        self.versions.send_to(self.store)
+        self.versions.send_to(self.store, self.portal)
         self.cache.keep_in(self.store.cache, self.portal)
         self.sagas.keep_in(self.store)
         self.jobs = JobsView(self.store)

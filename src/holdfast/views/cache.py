@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Coroutine, Sequence
 from typing import Any, ParamSpec, Protocol, TypeVar, overload
 
-from holdfast.jobs.blocking import Portal
+from holdfast.jobs.blocking import Portal, inner
 from holdfast.kernel.errors import StoreError, UsageError
 from holdfast.kernel.show import show
 from holdfast.kernel.telemetry import note
@@ -100,13 +100,13 @@ class Caches:
         names = [fitted("tag", tag) for tag in tags]
         if tx is not None:
             assert self._store is not None, "point_at comes first"
-            await self._store.invalidate_tags(names, tx=tx)
+            await self._store.invalidate_tags(names, tx=inner(tx))
             return True
         return await self._invalidate("tag", names)
 
-    def invalidate_tags_sync(self, *tags: str) -> bool:
+    def invalidate_tags_sync(self, *tags: str, tx: object | None = None) -> bool:
         """The same for code without an event loop."""
-        return self.portal.run(lambda: self.invalidate_tags(*tags))
+        return self.portal.run_with(tx, lambda: self.invalidate_tags(*tags, tx=tx))
 
     async def _invalidate(self, kind: str, names: Sequence[str]) -> bool:
         done = []
