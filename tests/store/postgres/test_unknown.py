@@ -7,6 +7,7 @@ from kit import hush, job, put, put_many, take, the
 
 from holdfast.kernel.errors import CommitUnknown, NotOpen, StoreUnavailable
 from holdfast.kernel.outcomes import Done, Retry
+from holdfast.store.event_records import Delivery
 from holdfast.store.parts import in_parts
 from holdfast.store.postgres import finishes
 from holdfast.store.postgres.promotion import CHUNK
@@ -14,6 +15,7 @@ from holdfast.store.postgres.store import PostgresStore
 from holdfast.store.records import Finish
 from holdfast.store.states import Held, State
 from holdfast.store.unknown import still_unknown
+from holdfast.testing.conformance.outbox import event
 from tools.wire import Wire
 
 COMMIT = b"COMMIT\0"  # the statement, not the words of BEGIN
@@ -57,6 +59,28 @@ async def test_enqueue_with_a_unique_key(doomed, store):
     with pytest.raises(CommitUnknown):
         await through.jobs.enqueue(new)
     await the(store, new[0].id)
+
+
+@pytest.mark.parametrize("number", [1, 600], ids=["together", "alone"])
+async def test_emit(doomed, store, number):
+    through, wire = doomed
+    new = [event("a") for _ in range(number)]
+    wire.lose_answer_to(b"INSERT INTO holdfast.outbox" if number == 1 else COMMIT)
+    with pytest.raises(CommitUnknown) as unknown:
+        await through.outbox.emit(new)
+    assert isinstance(unknown.value.__cause__, StoreUnavailable)
+    assert await store.outbox.version("a") == number
+    assert (await store.outbox.emit(new[-1:], again=True))[0].version == number
+
+
+async def test_deliver(doomed, store):
+    through, wire = doomed
+    made = [Delivery("e", job())]
+    wire.lose_answer_to(COMMIT)
+    with pytest.raises(CommitUnknown):
+        await through.inbox.deliver("g", made)
+    assert await store.inbox.deliver("g", made) == [True]
+    assert await store.inbox.deliver("g", [Delivery("e", job())]) == [False]
 
 
 @pytest.mark.parametrize("outcome", [Done(), Retry(after=5)])
