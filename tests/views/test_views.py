@@ -122,6 +122,21 @@ async def test_a_view_that_is_behind_says_so_and_shows_what_it_has(bench, wait):
         await view.get("order:1", at_least=unpublished, wait=wait)
 
 
+async def test_an_event_that_a_handler_was_given_is_seen_also_when_it_was_pruned(bench):
+    """Such as one that is replayed after weeks as a dead letter."""
+    given = []
+    view = bench.view(lambda row, event: given.append(event) or event.data)
+    await bench.publish(key="a", n=1)
+    await bench.publish(key="a", n=2)
+    with pytest.raises(ViewBehind):
+        await view.get("a", at_least=1, wait=0)
+    await bench.built(view)
+    await _forget_events(bench, upto=2)
+    assert await view.get("a", at_least=given[0], wait=0) == {"n": 2}
+    with pytest.raises(ViewBehind, match="nobody runs it"):
+        await bench.view(total, "other").get("a", at_least=given[0], wait=0)
+
+
 async def test_a_view_that_nobody_runs_is_behind(bench):
     view = bench.view(latest)
     emitted = await bench.publish(key="order:1")

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from typing import Any, TypeAlias
 
+from holdfast.events.envelope import SOURCE
 from holdfast.events.event import Event
 from holdfast.kernel.errors import UsageError
 from holdfast.kernel.names import check_int
 from holdfast.store.event_records import Emitted
 from holdfast.store.ports import Store
 from holdfast.store.view_records import ViewRow
+from holdfast.views.rebuilding import first_position
 
 AtLeast: TypeAlias = Emitted | Event[Any] | int
 
@@ -21,6 +23,7 @@ class Goal:
         self._store, self._view, self._key = store, view, key
         self._event_id: str | None = None
         self._version = self._position = 0
+        self._was_published = isinstance(at_least, Event) and at_least.source == SOURCE
         if isinstance(at_least, Emitted | Event):
             self._event_id, self.told = at_least.id, f"event {at_least.id}"
         else:
@@ -54,12 +57,16 @@ class Goal:
     async def _is_behind_checkpoint(self, event_id: str) -> bool:
         if self._position == 0:
             event = await self._store.outbox.get(event_id)
-            if event is None or event.position is None:
+            if event is None and self._was_published:
+                # Whoever was given it may have it for long, and it was pruned: then it is before all that are kept.
+                self._position = await first_position(self._store)
+            elif event is None or event.position is None:
                 self.why = (
                     "the event is not published yet" if event is not None else "there is no such event yet"
                 )
                 return False
-            self._position = event.position
+            else:
+                self._position = event.position
         found = await self._store.views.checkpoints(view=self._view)
         position = max((each.position for each in found if each.state == "serving"), default=None)
         self.why = (
