@@ -173,6 +173,24 @@ def test_the_job_of_a_saga_is_left_to_the_saga(shop, on_store):
     assert "holdfast sagas show order:19" in shop.err
 
 
+def test_a_story_tells_its_sagas(shop, on_store):
+    job_id = on_store(put_stuck, args='{"order":17,"password":"geheim","$secret":["password"]}')
+    for wanted in ("order:17", job_id):
+        assert shop("trace", wanted) == 0
+        told = [line.strip() for line in shop.out.splitlines()]
+        assert told[2] == "saga order:17, needs_operator: 'undo/charge' failed"
+        assert [line.rpartition(", ")[0] for line in told[3:]] == [
+            "step charge: done",
+            "step ship: failed: OutOfStock",
+            "decided: to undo it: OutOfStock",
+            "undo charge: failed: no bank (tried 6 times)",
+        ]
+        assert "geheim" not in shop.out
+    [begin] = shop.json("trace", "order:17")["begins"]
+    assert (begin["saga"]["id"], begin["saga"]["state"]) == ("order:17", "needs_operator")
+    assert [each["name"] for each in begin["saga"]["steps"]] == ["charge", "ship", "undo/charge"]
+
+
 @pytest.mark.parametrize("kept", ["sqlite"], indirect=True)
 def test_a_saga_from_start_to_compensation_with_real_workers(kept, shop, tmp_path, on_store):
     """One process for each leg: what one has recorded, the next one goes on with."""

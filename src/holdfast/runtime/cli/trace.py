@@ -1,69 +1,76 @@
-"""`holdfast trace ID`: the whole story of a request, a job or an event, as a tree."""
+"""`holdfast trace ID`: the whole story of a request, a job, an event or a saga, as a tree."""
 
 from __future__ import annotations
 
 from argparse import Namespace
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 import msgspec
 
 from holdfast.events.story import MOST, Node, Story, tell
 from holdfast.runtime.app import Holdfast
+from holdfast.runtime.cli import traced_sagas
 from holdfast.runtime.cli.command import DONE, NOT_AS_WISHED, add_command
 from holdfast.runtime.cli.output import complain, document, say
 from holdfast.runtime.cli.parser import Commands
 from holdfast.runtime.cli.table import clean
 from holdfast.runtime.cli.times import local, span
+from holdfast.sagas.timeline import History
 from holdfast.store.event_records import OutboxEvent
 from holdfast.store.records import JobRecord
 from holdfast.store.states import State
 
 
 def add(commands: Commands) -> None:
-    about = "show all that followed from a request, a job or an event, as a tree"
+    about = "show all that followed from a request, a job, an event or a saga, as a tree"
     tracing = add_command(commands, "trace", trace, about=about)
-    tracing.add_argument("id", metavar="ID", help="a correlation id, or the id of a job or an event")
+    tracing.add_argument("id", metavar="ID", help="a correlation id, or the id of a job, an event or a saga")
 
 
 async def trace(hf: Holdfast, options: Namespace) -> int:
     wanted = options.id.strip()
     story = await tell(hf.store, wanted)
+    if story is None and (known := await traced_sagas.story_of(hf.store, wanted)) is not None:
+        story = await tell(hf.store, known)
     if story is None:
         complain(
-            f"Nothing is known of {wanted!r}: no job, no event and no correlation id. It may be pruned after its time."
+            f"Nothing is known of {wanted!r}: no job, no event, no saga and no correlation id. It may be pruned after its time."
         )
         return NOT_AS_WISHED
+    sagas = await traced_sagas.find(hf.store, story.begins)
     if options.json:
         document(
             {
                 "correlation_id": story.correlation_id,
-                "begins": [_plain(each) for each in story.begins],
+                "begins": [_plain(each, sagas) for each in story.begins],
                 "cut": story.is_cut,
             }
         )
         return DONE
-    for line in lines(story):
+    for line in lines(story, sagas):
         say(clean(line))
     return DONE
 
 
-def lines(story: Story) -> Iterator[str]:
-    """One for each job, event and failed attempt."""
+def lines(story: Story, sagas: Mapping[str, History]) -> Iterator[str]:
+    """One for each job, event and failed attempt, and for each step and undo of a saga."""
     yield f"story {story.correlation_id}"
     for place, node in enumerate(story.begins):
-        yield from _lines(node, "", is_last=place == len(story.begins) - 1)
+        yield from _lines(node, sagas, "", is_last=place == len(story.begins) - 1)
     if story.is_cut:
         yield f"… it has more than {MOST:,} jobs or events; these are the newest."
 
 
-def _lines(node: Node, before: str, *, is_last: bool) -> Iterator[str]:
+def _lines(node: Node, sagas: Mapping[str, History], before: str, *, is_last: bool) -> Iterator[str]:
     cause = f"  caused by {node.what.causation_id}" if node.is_moved else ""
     yield f"{before}{'└─ ' if is_last else '├─ '}{_told(node.what)}{cause}"
     inside = before + ("   " if is_last else "│  ")
-    yield from (f"{inside}{'│' if node.caused else ' '}  {text}" for text in _failures(node.what))
+    found = sagas.get(node.what.id)
+    below = [*_failures(node.what), *(() if found is None else traced_sagas.lines(found))]
+    yield from (f"{inside}{'│' if node.caused else ' '}  {text}" for text in below)
     for place, caused in enumerate(node.caused):
-        yield from _lines(caused, inside, is_last=place == len(node.caused) - 1)
+        yield from _lines(caused, sagas, inside, is_last=place == len(node.caused) - 1)
 
 
 def _told(what: JobRecord | OutboxEvent) -> str:
@@ -93,7 +100,7 @@ def _failures(what: JobRecord | OutboxEvent) -> Iterator[str]:
             yield f"attempt {each.attempt} failed, {local(each.at)}: {each.error.strip().splitlines()[-1] if each.error.strip() else '?'}"
 
 
-def _plain(node: Node) -> dict[str, Any]:
+def _plain(node: Node, sagas: Mapping[str, History]) -> dict[str, Any]:
     """Without arguments and data: those may hold what not everyone shall see. `jobs show` masks them."""
     what = node.what
     if isinstance(what, OutboxEvent):
@@ -105,7 +112,9 @@ def _plain(node: Node) -> dict[str, Any]:
             **{name: getattr(what, name) for name in _JOB},
             "errors": [msgspec.structs.asdict(each) for each in what.errors],
         }
-    return {**found, "caused": [_plain(each) for each in node.caused]}
+        if (saga := sagas.get(what.id)) is not None:
+            found["saga"] = traced_sagas.plain(saga)
+    return {**found, "caused": [_plain(each, sagas) for each in node.caused]}
 
 
 _JOB = (
