@@ -9,6 +9,8 @@ from pathlib import Path
 
 from docs_examples import blocks
 
+from tools import saga_story
+
 
 def environment():
     """`python` is the one that runs the tests."""
@@ -50,6 +52,16 @@ def test_the_page_on_jobs(tmp_path):
 
 def test_the_page_on_steps_prints_what_it_says(tmp_path):
     assert pasted("docs/steps.md", tmp_path) == "".join(blocks("docs/steps.md", "text"))
+
+
+def test_the_page_on_sagas_prints_what_it_says(tmp_path):
+    assert pasted("docs/sagas.md", tmp_path) == "".join(blocks("docs/sagas.md", "text"))
+
+
+def test_the_story_of_a_saga_is_what_happens():
+    """Real processes, one of them killed, and a lease that has to end."""
+    page = saga_story.PAGE.read_text()
+    assert saga_story.rendered(page) == page, "run `python -m tools.saga_story`, and look at what changed"
 
 
 def test_the_page_on_guards_prints_what_it_says(tmp_path):

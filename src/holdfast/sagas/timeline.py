@@ -125,7 +125,8 @@ def _told(step: StepRecord) -> str:
         failure = msgspec.json.decode(step.result or "{}", type=Kept)
         return f"{end}: {failure.kind}: {failure.message}"
     if step.progress in (Progress.DONE, Progress.RESOLVED):
-        return end if step.result is None else f"{end}: {step.result}"
+        tried = f" (after {step.tries} failed {'try' if step.tries == 1 else 'tries'})" if step.tries else ""
+        return f"{end}{tried}" if step.result is None else f"{end}{tried}: {step.result}"
     return end if step.error is None else f"{end}: {_first_line(step.error)}{_tries(step)}"
 
 

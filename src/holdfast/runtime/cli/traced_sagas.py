@@ -61,7 +61,7 @@ def _entries(found: History) -> list[Entry]:
 
 def _short(entry: Entry) -> str:
     told = entry.told or ""
-    return told.partition(":")[0] if told.startswith("done") or entry.what == "wait" else told
+    return told.partition(": ")[0] if told.startswith("done") or entry.what == "wait" else told
 
 
 def plain(found: History) -> dict[str, Any]:
