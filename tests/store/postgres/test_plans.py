@@ -112,7 +112,6 @@ async def test_no_plan_walks_through_all_jobs(connection, rows):
         await connection.execute("ANALYZE holdfast.job")
     served = {
         "rescue": {"job_for_rescue"},
-        "gates": {"job_gated"},
         "open gates": {"job_gated", "job_pkey"},
         "shut gates": {"job_for_claim"},
         "promote": {"job_arrived", "job_due"},
@@ -130,6 +129,8 @@ async def test_no_plan_walks_through_all_jobs(connection, rows):
         indexes = {index for _, _, index in found if index}
         if "claim" in name:
             assert "job_for_claim" in indexes, f"{name} uses {indexes}"
+        if name == "gates":
+            assert indexes <= {"job_gated", "job_held_by_hand"}, f"{name} uses {indexes}"  # both are empty
         if name in served:
             assert indexes == served[name], f"{name} uses {indexes}"
         if "finish" in name or name == "renew":
@@ -174,8 +175,8 @@ async def test_statistics_from_before_anything_ran_do_not_slow_the_finishes(stor
     await store.jobs.enqueue([job() for _ in range(number)])
     await connection.execute("VACUUM ANALYZE holdfast.job")
     for name, procedure in procedures().items():
-        if name.startswith(("claim", "rescue", "promote")):
-            continue
+        if name.startswith(("claim", "rescue", "promote")) or name.endswith("gates"):
+            continue  # they look up nothing by id
         statement = next(procedure)
         plan = await generic_plan(connection, statement)
         found = [scan for scan in _scans(plan) if scan[1] == "job"]
