@@ -112,7 +112,7 @@ def unfit(how: str) -> int:
 
 api = hf.guard(
     "api",
-    limiter=Limiter(rate=0.01, burst=3),
+    limiter=Limiter(rate=0.01, burst=20),
     breaker=Breaker(
         failures=2,
         cooldown=0.3,

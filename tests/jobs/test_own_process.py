@@ -176,12 +176,13 @@ def with_job(job: Job) -> None: ...
 
 
 async def test_what_it_calls_is_metered_by_the_workers_guard(shop):
-    """Two calls, and the next much later: the gate takes one for the run, which its first call spends, wherever that is made."""
+    """The gate takes quota for the run, and its first call spends that, wherever it is made, unless a start takes long."""
     async with shop.hf.worker():
         assert await (await shop.ask_twice.enqueue()).result(30) == ["one", "two"]
-        assert shop.api.limiter.allowance().remaining == pytest.approx(1, abs=0.2)
+        assert 16.5 < shop.api.limiter.allowance().remaining < 18.5
         assert shop.api.breaker.calls == 2
         assert shop.api.bulkhead.in_flight == 0
+        shop.api.limiter.throttled(60)
         handle = await shop.ask.enqueue("fine")
         await until(lambda: shop.hf.store.holds.gates())
         assert (await handle.record()).attempt == 0
