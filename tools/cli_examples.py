@@ -231,7 +231,7 @@ async def _guard(store: Store) -> None:
         ("web-2", BreakerState.OPEN, 20),
         ("web-3", BreakerState.CLOSED, 1),
     ):
-        said = BreakerReport("stripe", state, open_for=25.0, calls=24, failures=failures)
+        said = BreakerReport("stripe", state, generation=1, open_for=25.0, calls=24, failures=failures)
         mailer = BreakerReport("mailer", BreakerState.CLOSED, calls=310)
         await store.guards.report(node, [said, mailer], ttl=60)
     await store.guards.open_fleet("stripe", generation=0, open_for=25.0)

@@ -9,6 +9,7 @@ from datetime import datetime
 import pytest
 
 from holdfast import Backoff, Cancel, Holdfast, Job, Reject, Secret, Snooze
+from holdfast.guards import Breaker
 from holdfast.kernel.context import NO_CONTEXT, context
 from holdfast.kernel.errors import JobDead, JobUnknown, UsageError
 from holdfast.store.states import Held, State
@@ -161,6 +162,21 @@ async def test_an_unknown_effect_is_told_and_decided(hf):
     with inline(hf, raise_dead=True) as inlined, pytest.raises(JobUnknown):
         await publish.enqueue("pier")
     assert [each.state for each in inlined] == [State.UNKNOWN]
+
+
+async def test_a_drain_says_what_is_held_and_why(hf, seen):
+    guard = hf.guard("api", breaker=Breaker(failures=1))
+
+    @hf.task(name="ask", guard=guard)
+    async def ask() -> None: ...
+
+    held = await ask.enqueue()
+    await hf.store.holds.shut_gates(["default"], keys=["api"])
+    later = await ask.options(delay=60).enqueue()
+    ran = await drain(hf)
+    assert ran == []
+    assert [job.id for job in ran.held] == [held.id, later.id]
+    assert repr(ran) == "[] (held: ask by guard 'api', ask by time)"
 
 
 async def test_an_endless_drain_is_told(hf):

@@ -1,7 +1,7 @@
 """What a fleet's breakers and limiters share, on a Redis: `store.ports.SharedGuards`, one round trip for each verb.
 
 For whoever asks more often than about once a second, or does not want to trouble the database. What people decide (hold,
-reset) stays there. Redis may lose everything at any time: then no bucket grants more than its rate has earned since.
+reset) stays there, and `look` and `reset` let them see and do the same here. Redis may lose everything at any time: then no bucket grants more than its rate has earned since.
 """
 
 from __future__ import annotations
@@ -16,12 +16,26 @@ from holdfast.fleet.redis_server import Server
 from holdfast.kernel.errors import StoreError
 from holdfast.kernel.names import check_name
 from holdfast.store import quota
-from holdfast.store.breakers import BreakerReport, BreakerState, FleetBreaker, NodeBreaker, Probe
+from holdfast.store.breakers import (
+    KEYS_SHOWN,
+    NODES_SHOWN,
+    BreakerReport,
+    BreakerState,
+    FleetBreaker,
+    GuardRecord,
+    NodeBreaker,
+    Probe,
+)
 from holdfast.store.edge import checked_shared
 from holdfast.store.quota import DAY, Bucket, Grant, Pace, Return, Want
 from holdfast.transport.redis_url import parse
 
 Told = tuple[int, float | bool, float, list[tuple[str, float, str]]]  # as `lua/report.lua` says
+
+
+Looked = tuple[
+    int, float | bool, float, list[tuple[str, float, str]], int, list[tuple[str, float | bool, int, float]]
+]
 
 
 class Word(msgspec.Struct, frozen=True):
@@ -75,8 +89,9 @@ class RedisGuards:
     async def slow(
         self, name: str, key: str, *, rate: float | None, pause: float = 0.0, version: int = 0
     ) -> Pace:
-        asked = rate or False, min(pause, DAY), version
-        bucket = await self._ask("slow", [self._key("memory"), self._bucket(name, key)], asked, Bucket)
+        asked = rate or False, min(pause, DAY), version, key
+        keys = [self._key("memory"), self._bucket(name, key), self._key("slowed", name)]
+        bucket = await self._ask("slow", keys, asked, Bucket)
         return quota.pace_of(name, key, bucket)
 
     async def sped(self, name: str, key: str, *, rate: float | None, version: int) -> Pace:
@@ -109,6 +124,21 @@ class RedisGuards:
 
     async def probed(self, probe: Probe) -> bool:
         return await self._is_done("probed", [self._key("probes", probe.guard)], probe.token)
+
+    # --- for people; not in the port: what they decide is in a database ---
+
+    async def look(self, name: str, *, now: float) -> GuardRecord:
+        """What is known of a guard. Its times are those of whoever asks, where it is `now`."""
+        args: list[bytes | str] = [self._bucket(name, "")]
+        return _looked(name, await self._run("look", self._of_guard(name), args, Looked), now)
+
+    async def reset(self, name: str) -> bool:
+        """Begin anew: closed, no permits out, no rate lowered, no pause. False: nobody knows it here."""
+        return bool(await self._run("reset", self._of_guard(name), [self._bucket(name, "")], bool))
+
+    def _of_guard(self, name: str) -> list[str]:
+        kinds = ("nodes", "fleet", "probes", "slowed")
+        return [self._key("memory"), *(self._key(kind, name) for kind in kinds)]
 
     def _bucket(self, name: str, key: str) -> str:
         """With the length of the name, or `a` and `b:c` would be `a:b` and `c`."""
@@ -145,6 +175,26 @@ def _told(
         opened_until=until,
         open_for=0.0 if until is None else until - now,
         others=tuple(_node(*other) for other in sorted(others)),
+    )
+
+
+def _looked(name: str, answer: Looked, now: float) -> GuardRecord:
+    generation, opened_until, then, words, probes, paces = answer
+    told = [Pace(name, key, rate or None, version, paused) for key, rate, version, paused in paces]
+    slowed = sorted((pace for pace in told if pace.rate is not None), key=lambda pace: (pace.rate, pace.key))
+    paused = sorted((pace for pace in told if pace.paused > 0), key=lambda pace: (-pace.paused, pace.key))
+    nodes = [_node(*word) for word in sorted(words)]
+    return GuardRecord(
+        name=name,
+        generation=generation,
+        opened_until=None if opened_until is False else now + opened_until - then,
+        nodes=tuple(nodes[:NODES_SHOWN]),
+        nodes_number=len(nodes),
+        probes=probes,
+        slowed=len(slowed),
+        slowest=tuple(slowed[:KEYS_SHOWN]),
+        paused=len(paused),
+        longest=tuple(paused[:KEYS_SHOWN]),
     )
 
 

@@ -18,6 +18,8 @@ _PARTS = {
     "probe": ("fleets", "probes"),
     "probed": ("probes",),
     **{f"cache_{verb}": ("caches",) for verb in ("get", "begin", "renew", "put", "abandon", "forget")},
+    "look": (*_QUOTA, "fleets", "slowed"),
+    "reset": (*_QUOTA, "fleets", "slowed"),
 }
 
 

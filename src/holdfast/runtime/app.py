@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, suppress
 from types import TracebackType
-from typing import Self
+from typing import TYPE_CHECKING, Self
 from weakref import WeakSet
 
 from holdfast.events.bus import Bus
@@ -39,6 +39,9 @@ from holdfast.store.ports import Store, Tx
 from holdfast.transport.port import Transport
 from holdfast.views.cache import Caches
 from holdfast.views.registry import ViewRegistry
+
+if TYPE_CHECKING:
+    from holdfast.fleet.redis import RedisGuards
 
 DEFAULT_QUEUES = {"default": 50}
 
@@ -128,6 +131,11 @@ class Holdfast(Declaring, DeclaringSagas, DeclaringViews, DeclaresCache, Eventin
                 await self._guards.open()
         await self.fleet.start()
         await self.cache.start()
+
+    @property
+    def guards_elsewhere(self) -> RedisGuards | None:
+        """Where guards meet, when that is not the database."""
+        return self._guards
 
     async def _end_of_leaving(self) -> None:
         """An exit may still be under way, when whoever waited for it was cancelled."""

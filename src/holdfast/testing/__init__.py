@@ -2,13 +2,14 @@
 
 from holdfast.testing.asserting import Waiting, assert_enqueued, enqueued
 from holdfast.testing.clock import ManualClock
-from holdfast.testing.draining import drain
+from holdfast.testing.draining import Drained, drain
 from holdfast.testing.freshness import fresh
 from holdfast.testing.inlining import inline
 from holdfast.testing.replaying import Replay, replay
 from holdfast.testing.running import Ran
 
 __all__ = [
+    "Drained",
     "ManualClock",
     "Ran",
     "Replay",

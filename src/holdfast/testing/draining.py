@@ -2,29 +2,51 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
 from weakref import WeakKeyDictionary
 
 from holdfast.jobs.scheduler import Scheduler
 from holdfast.runtime.app import Holdfast
 from holdfast.store.ports import Store
-from holdfast.store.records import Claim
+from holdfast.store.records import Claim, JobRecord
 from holdfast.store.states import Held, State
 from holdfast.testing.asserting import waiting
 from holdfast.testing.relaying import move_events
 from holdfast.testing.running import LEASE, NAME, Bench, Ran
 
 _PART = 500
+_SHOWN = 5  # held jobs in a message
 _schedulers: WeakKeyDictionary[Store, Scheduler] = WeakKeyDictionary()
+
+
+class Drained(list[Ran]):
+    """What was run, and in `held` the jobs that are queued and were not: each says why, and by which guard."""
+
+    def __init__(self, ran: Iterable[Ran], held: Sequence[JobRecord]) -> None:
+        super().__init__(ran)
+        self.held = list(held)
+
+    def __repr__(self) -> str:
+        """With what is held: a test that misses a run shows why there is none."""
+        told = ", ".join(_why(each) for each in self.held[:_SHOWN])
+        more = f" and {len(self.held) - _SHOWN} more" if len(self.held) > _SHOWN else ""
+        return f"{super().__repr__()} (held: {told}{more})" if self.held else super().__repr__()
+
+
+def _why(job: JobRecord) -> str:
+    by = f" {job.guard!r}" if job.held is Held.GUARD else ""
+    return f"{job.task} by {job.held or 'its paused queue'}{by}"
 
 
 async def drain(
     hf: Holdfast, *, raise_dead: bool = False, schedules: bool = True, most: int = 1_000
-) -> list[Ran]:
+) -> Drained:
     """Run all jobs that are ready, and those that become ready by it, in the order of priority and enqueueing.
 
     What is due by the clock is promoted first, and schedules that are due enqueue their jobs: a schedule begins with the
     first drain, or with `fresh`. Events are published and delivered to the program's handlers, and so are those that these emit.
-    What is not due stays queued: turn the clock and drain again. Returns what was run.
+    What is not due stays queued: turn the clock and drain again. Returns what was run, with what is held, and why, in `held`.
+    Guards are not asked before a run: their calls inside are.
     With `raise_dead`, a job that dies raises JobDead, and one that is left unknown JobUnknown.
     """
     async with Bench(hf, raise_dead=raise_dead) as bench:
@@ -36,7 +58,7 @@ async def drain(
             if (queue := await _next(hf, left_alone)) is None:
                 if await move_events(hf):
                     continue
-                return bench.ran
+                return Drained(bench.ran, await waiting(hf))
             if len(bench.ran) >= most:
                 raise AssertionError(_endless(bench.ran, most))
             claim = await _claim(hf, queue)

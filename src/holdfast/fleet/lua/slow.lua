@@ -1,4 +1,5 @@
--- The other side asked for less. KEYS: the memory, the bucket. ARGV: rate (or false), pause and version.
+-- The other side asked for less. KEYS: the memory, the bucket, the keys that are slowed. ARGV: rate (or false), pause, version
+-- and the key.
 local memory = recall()
 local asked = cmsgpack.unpack(ARGV[1])
 local rate, pause, version = asked[1], asked[2], asked[3]
@@ -12,4 +13,6 @@ if rate and version >= bucket.lowered and (not bucket.slowed or rate < bucket.sl
   bucket.lowered = bucket.version
 end
 keep_bucket(KEYS[2], bucket)
+redis.call('ZADD', KEYS[3], now, asked[4])
+redis.call('PEXPIRE', KEYS[3], string.format('%.0f', (WEEK + DAY) * 1000))
 return cmsgpack.pack(bucket)

@@ -9,13 +9,18 @@ from collections.abc import Sequence
 import msgspec
 
 from holdfast.events.findings import examine
+from holdfast.fleet.looking import owner_of
+from holdfast.kernel.errors import StoreError
 from holdfast.runtime.app import Holdfast
 from holdfast.runtime.cli import program
 from holdfast.runtime.cli.command import DONE, NOT_AS_WISHED
 from holdfast.runtime.cli.output import document, say
 from holdfast.runtime.cli.parser import Commands, count
 from holdfast.runtime.cli.table import clean
-from holdfast.store.findings import Finding, Level
+from holdfast.store.findings import Finding, Level, ok, warn
+
+_KEYS = 1000  # that are looked at
+_NAMED = 3  # of many, so many are named
 
 
 def add(commands: Commands) -> None:
@@ -45,13 +50,47 @@ def run(options: Namespace) -> int:
 
 
 async def _examined(hf: Holdfast, processes: int) -> list[Finding]:
-    """Events are looked at where the tables are well: that needs an open store."""
-    found = [*await hf.store.diagnosis.examine(processes=processes)]
+    """Events and held jobs are looked at where the tables are well: that needs an open store."""
+    found = [*await hf.store.diagnosis.examine(processes=processes), *await _redis(hf)]
     if not any(each.check == "tables" and each.level is Level.OK for each in found):
         return found
     hf.fleet.sit_out()
     async with hf:
-        return [*found, *await examine(hf.store)]
+        return [*found, *await examine(hf.store), *await _held(hf)]
+
+
+async def _redis(hf: Holdfast) -> list[Finding]:
+    """Where guards meet, if that is not the database."""
+    elsewhere = hf.guards_elsewhere
+    if elsewhere is None:
+        return []
+    try:
+        await elsewhere.open()
+        await elsewhere.look("holdfast", now=0.0)  # its scripts run, and what it holds can be read
+    except StoreError as error:
+        todo = "Until it is back, each process goes on with its share of each rate."
+        return [warn("guards on redis", str(error), todo)]
+    finally:
+        await elsewhere.close()
+    return [ok("guards on redis", f"{elsewhere!r} answers.")]
+
+
+async def _held(hf: Holdfast) -> list[Finding]:
+    """Jobs that nobody would let go of."""
+    keys = await hf.store.holds.gates(limit=_KEYS)
+    heard = {guard.name for guard in await hf.store.guards.find(limit=_KEYS) if guard.nodes}
+    known = {*heard, *hf.registry.known_guards}
+    strange = [key for key in keys if owner_of(key, known) is None]
+    if not strange:
+        return [ok("held by guards", "All jobs that guards hold have a guard that lets them go.")]
+    names = ", ".join(map(repr, strange[:_NAMED])) + (" and others" if len(strange) > _NAMED else "")
+    return [
+        warn(
+            "held by guards",
+            f"Jobs are held by guards that no process has: {names}.",
+            "Start a worker that has them, or one of another version with the jobs' tasks: it lets them go within a minute.",
+        )
+    ]
 
 
 def _plain(finding: Finding) -> dict[str, object]:

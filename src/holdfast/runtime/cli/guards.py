@@ -8,6 +8,8 @@ from typing import Any
 
 import msgspec
 
+from holdfast.fleet.looking import has_breaker, looked, owner_of
+from holdfast.kernel.errors import StoreUnavailable
 from holdfast.runtime.app import Holdfast
 from holdfast.runtime.cli.command import DONE, NOT_AS_WISHED, actor, add_command, add_group
 from holdfast.runtime.cli.output import complain, document, say, show_table
@@ -27,6 +29,8 @@ _COLUMNS = (
     Column("slowed"),
     Column("jobs held", right=True),
 )
+_LIMIT = "at most so many (100)"
+_PART = 1000  # keys of one question
 _ACTS = {
     "hold-open": "let no call through, on any node, until `release`",
     "hold-closed": "let all calls through, whatever fails, until `release`",
@@ -38,32 +42,59 @@ _ACTS = {
 def add(commands: Commands) -> None:
     about = "list the guards of the fleet; hold them open or closed, reset them"
     parser, group = add_group(commands, "guards", about=about, act=list_guards)
-    parser.add_argument("--limit", type=count, default=100, help="at most so many (100)")
-    add_command(group, "list", list_guards, about="list the guards, as `guards` alone does")
+    listing = add_command(group, "list", list_guards, about="list the guards, as `guards` alone does")
+    parser.add_argument("--limit", type=count, default=100, help=_LIMIT)
+    listing.add_argument("--limit", type=count, dest="limit_behind", help=_LIMIT)
     acts = {"hold-open": hold_open, "hold-closed": hold_closed, "release": release, "reset": reset}
     for name, act in acts.items():
         add_command(group, name, act, about=_ACTS[name]).add_argument("name")
 
 
 async def list_guards(hf: Holdfast, options: Namespace) -> int:
-    found = await hf.store.guards.find(limit=options.limit)
-    gated = await hf.store.holds.gated(limit=options.limit)
+    found = await _looked(hf, getattr(options, "limit_behind", None) or options.limit)
+    held = await _held(hf, [guard.name for guard in found])
     now = await hf.store.now()
     if options.json:
         document(
             {
-                "guards": [_told(each, gated) for each in found],
-                "held": [msgspec.structs.asdict(g) for g in gated],
+                "guards": [_told(each, held) for each in found],
+                "held": [msgspec.structs.asdict(each) for each in held],
             }
         )
         return DONE
-    show_table(_COLUMNS, [_row(each, gated, now) for each in found], nothing="No guard has been heard of.")
+    show_table(_COLUMNS, [_row(each, held, now) for each in found], nothing="No guard has been heard of.")
     return DONE
 
 
-def _told(guard: GuardRecord, gated: Sequence[Gated]) -> dict[str, Any]:
+async def _looked(hf: Holdfast, limit: int) -> list[GuardRecord]:
+    try:
+        return await looked(hf.store, hf.guards_elsewhere, limit=limit)
+    except StoreUnavailable as error:
+        if hf.guards_elsewhere is None:
+            raise
+        complain(f"{error} This is what the database knows.")
+        return await looked(hf.store, None, limit=limit)
+
+
+class Owned(Gated, frozen=True):
+    """And of which guard."""
+
+    owner: str | None = None
+
+
+async def _held(hf: Holdfast, names: Sequence[str]) -> list[Owned]:
+    """All of them: cut short, the numbers would be wrong."""
+    known = {*names, *hf.registry.known_guards}
+    part = found = await hf.store.holds.gated(limit=_PART)
+    while len(part) == _PART:
+        part = await hf.store.holds.gated(after=part[-1].guard, limit=_PART)
+        found = found + part
+    return [Owned(each.guard, each.number, owner_of(each.guard or "", known)) for each in found]
+
+
+def _told(guard: GuardRecord, held: Sequence[Owned]) -> dict[str, Any]:
     told: dict[str, Any] = msgspec.to_builtins(guard)
-    return told | {"state": _state(guard), "jobs_held": _held(guard, gated)}
+    return told | {"state": _state(guard), "jobs_held": _number(guard, held)}
 
 
 def _state(guard: GuardRecord) -> str:
@@ -74,18 +105,14 @@ def _state(guard: GuardRecord) -> str:
     return BreakerState.HALF_OPEN.value if guard.probes else BreakerState.CLOSED.value
 
 
-def _held(guard: GuardRecord, gated: Sequence[Gated]) -> int:
+def _number(guard: GuardRecord, held: Sequence[Owned]) -> int:
     """Also under the keys of its limiter."""
-    mine = (
-        each
-        for each in gated
-        if each.guard is not None and (each.guard == guard.name or each.guard.startswith(f"{guard.name}/"))
-    )
-    return sum(each.number for each in mine)
+    return sum(each.number for each in held if each.owner == guard.name)
 
 
-def _row(guard: GuardRecord, gated: Sequence[Gated], now: float) -> list[object]:
-    held = _held(guard, gated)
+def _row(guard: GuardRecord, held: Sequence[Owned], now: float) -> list[object]:
+    number = _number(guard, held)
+    is_more = any(each.number >= GATED_COUNTED for each in held if each.owner == guard.name)
     return [
         guard.name,
         _breaker(guard, now),
@@ -94,7 +121,7 @@ def _row(guard: GuardRecord, gated: Sequence[Gated], now: float) -> list[object]
         f"{sum(node.calls for node in guard.nodes):,}",
         f"{sum(node.failures for node in guard.nodes):,}",
         _slowed(guard),
-        f"{held:,}{'+' if held >= GATED_COUNTED else ''}" if held else None,
+        f"{number:,}{'+' if is_more else ''}" if number else None,
     ]
 
 
@@ -126,7 +153,13 @@ async def hold_closed(hf: Holdfast, options: Namespace) -> int:
 
 
 async def _hold(hf: Holdfast, options: Namespace, state: BreakerState, means: str) -> int:
-    known = {guard.name for guard in await hf.store.guards.find(limit=1000)}
+    known = {guard.name: guard for guard in await hf.store.guards.find(limit=1000)}
+    if _has_none(hf, options.name, known.get(options.name)):
+        told = f"The guard {options.name!r} has no breaker, so there is nothing to hold. Give it breaker=Breaker(…)."
+        if options.json:
+            document({"guard": options.name, "held": None})
+        complain(told)
+        return NOT_AS_WISHED
     await hf.store.guards.hold(options.name, state, actor=actor(options))
     if not options.json and options.name not in known:
         complain(f"No process has been heard of with a guard {options.name!r}; it holds for any that comes.")
@@ -140,6 +173,14 @@ async def _hold(hf: Holdfast, options: Namespace, state: BreakerState, means: st
     return DONE
 
 
+def _has_none(hf: Holdfast, name: str, heard: GuardRecord | None) -> bool:
+    """By what the nodes say; else by what the program declares."""
+    if heard is not None and (found := has_breaker(heard)) is not None:
+        return not found
+    guard = hf.registry.known_guards.get(name)
+    return guard is not None and guard.breaker is None
+
+
 async def release(hf: Holdfast, options: Namespace) -> int:
     done = await hf.store.guards.let_go(options.name, actor=actor(options))
     return _end(options, done, f"{options.name} decides by itself again.", f"Nobody holds {options.name!r}.")
@@ -147,6 +188,8 @@ async def release(hf: Holdfast, options: Namespace) -> int:
 
 async def reset(hf: Holdfast, options: Namespace) -> int:
     done = await hf.store.guards.reset(options.name, actor=actor(options))
+    if hf.guards_elsewhere is not None:
+        done |= await hf.guards_elsewhere.reset(options.name)
     told = f"{options.name} begins anew: closed, nothing counted, nothing slowed."
     return _end(options, done, told, f"No guard {options.name!r} has been heard of.")
 
