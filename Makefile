@@ -52,7 +52,7 @@ bench: $(ready) ## Measure Holdfast beside its peers and the raw limits, in 15 m
 bench-guards: $(ready) ## Measure what a guard adds to a call, beside the libraries that do parts of it, in two minutes
 	@$(run) -m bench.guards $(ARGS)
 
-bench-events: $(ready) ## Measure events from emit to handled, beside FastStream and the raw clients, in ten minutes
+bench-events: $(ready) ## Measure events from emit to handled, beside FastStream and the raw clients, in 15 minutes
 	@$(run) -m bench.events $(ARGS)
 
 bench-store: $(ready) ## Measure the table designs and the shipped verbs beside the raw limit, on both stores

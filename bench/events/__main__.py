@@ -9,7 +9,7 @@ from __future__ import annotations
 import argparse
 import os
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
 from rich.console import Console
@@ -31,7 +31,7 @@ _ROUNDS = 3
 _ONCE = {"event_latency", "relay_memory"}  # they take many samples by themselves
 _LONG = 600.0  # seconds that a measurement may take
 _QUIET = 0.3  # cores that others may use
-_WHOLE = {"callers": CALLERS, "events": 3.0, "emit": 2.0, "samples": 300, "backlog": 1_000_000}
+_WHOLE = {"callers": CALLERS, "events": 2.5, "emit": 1.5, "samples": 300, "backlog": 1_000_000}
 _TINY = {"callers": CALLERS, "events": 0.1, "emit": 0.2, "samples": 10, "backlog": 5_000}
 
 
@@ -53,35 +53,33 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def measure(console: Console, results: Path, measures: Sequence[str], *, tiny: bool = False) -> list[Figure]:
-    """In turns; written beside the other results, with a picture."""
-    answers, rates = taken.Answers(), dict[tuple[System, str], float]()
-    load = round(os.getloadavg()[0], 2)
+    """In turns; written beside the other results, with a picture. Each part is kept as soon as it is measured."""
+    found = file.read(results / FILE)
     with Servers() as servers:
-        for what, system in _plan(measures, 1 if tiny else _ROUNDS):
-            options = _options(what, system, tiny=tiny)
-            options["guess"] = rates.get((system, what), system.guess)
-            try:
-                answer = step.measure(servers, system, what, options, limit=_LONG)
-            except step.Failed as error:
-                told = f"{system.broker or system.store} {system.name} {what}: left out, {error}"
-                console.print(told, style="yellow", highlight=False, markup=False)
-                continue
-            rates[system, what] = answer.get("rate", 0.0)
-            for figure in answers.add(system, what, answer):
-                told = f"{figure.store} {figure.system}: {figure.measure} {figure.rate:,g} {figure.unit}"
-                console.print(told, highlight=False)
-    found = file.merge(file.read(results / FILE), answers.figures(_versions(), load))
-    file.write(results / FILE, found)
+        for what in measures:
+            load = round(os.getloadavg()[0], 2)
+            answers = _measured(console, servers, what, tiny=tiny)
+            found = file.merge(found, answers.figures(_versions(), load))
+            file.write(results / FILE, found)
     _draw(console, results)
     return found
 
 
-def _plan(measures: Sequence[str], rounds: int) -> Iterator[tuple[str, System]]:
-    """All systems of a measure stand close together, in every round."""
-    for what in measures:
-        for _ in range(1 if what in _ONCE else rounds):
-            for system in MEASURES[what]:
-                yield what, system
+def _measured(console: Console, servers: Servers, what: str, *, tiny: bool) -> taken.Answers:
+    answers, rates = taken.Answers(), dict[System, float]()
+    for system in MEASURES[what] * (1 if tiny or what in _ONCE else _ROUNDS):
+        options = _options(what, system, tiny=tiny) | {"guess": rates.get(system, system.guess)}
+        try:
+            answer = step.measure(servers, system, what, options, limit=_LONG)
+        except step.Failed as error:
+            told = f"{system.broker or system.store} {system.name} {what}: left out, {error}"
+            console.print(told, style="yellow", highlight=False, markup=False)
+            continue
+        rates[system] = answer.get("rate", 0.0)
+        for figure in answers.add(system, what, answer):
+            told = f"{figure.store} {figure.system}: {figure.measure} {figure.rate:,g} {figure.unit}"
+            console.print(told, highlight=False)
+    return answers
 
 
 def _options(what: str, system: System, *, tiny: bool) -> dict[str, object]:

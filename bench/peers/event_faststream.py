@@ -16,7 +16,8 @@ from bench.peers import event_rows
 from bench.peers.event_rows import Rows
 from bench.place import broker as address
 
-SUBJECT, GROUP, SLOTS = "orders", "bench", 100
+SUBJECT, GROUP = "orders", "bench"
+SLOTS = 90  # each may acknowledge at once, and redis-py has at most 100 connections
 rows = Rows(event_rows.HANDLERS)
 
 if address().startswith("redis"):

@@ -18,7 +18,7 @@ from holdfast import Event, Holdfast, Tx
 from holdfast.runtime.relay_process import run_relay
 
 SLOTS = 100
-_AS_MANY = "?pool_size=20"  # as the peers' producers have
+CALLERS, HANDLERS = 20, 10  # connections, as the peers have
 TABLES = (
     "CREATE TABLE placed (number BIGINT NOT NULL, pad TEXT NOT NULL)",
     "CREATE TABLE handled (number BIGINT NOT NULL, pad TEXT NOT NULL)",
@@ -33,7 +33,10 @@ class Order(msgspec.Struct):
     tail: str
 
 
-hf = Holdfast(url() + (_AS_MANY if url().startswith("postgres") else ""), transport=broker() or None)
+_pool = (
+    f"?pool_size={HANDLERS if __name__ == '__main__' else CALLERS}" if url().startswith("postgres") else ""
+)
+hf = Holdfast(url() + _pool, transport=broker() or None)
 placed = hf.event("order.placed", Order)
 
 
