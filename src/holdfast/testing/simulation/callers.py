@@ -14,7 +14,7 @@ from holdfast.kernel.ids import new_id
 from holdfast.kernel.randomness import jittered
 from holdfast.store.records import Enqueued, NewJob
 from holdfast.testing.simulation.contenders import hold_lease, steal_lease, use_key
-from holdfast.testing.simulation.events.emitting import emit, emit_in_transaction
+from holdfast.testing.simulation.events.emitting import emit, emit_expecting, emit_in_transaction
 from holdfast.testing.simulation.events.viewing import rebuild
 from holdfast.testing.simulation.fleet import Args, Life
 from holdfast.testing.simulation.history import REFUSALS
@@ -178,5 +178,6 @@ _KINDS: dict[str, Callable[[Life, Op], Awaitable[None]]] = {
     "emit": emit,
     "emit in transaction": emit_in_transaction,
     "emit, then roll back": emit_in_transaction,
+    "emit expecting": emit_expecting,
     "rebuild": rebuild,
 }

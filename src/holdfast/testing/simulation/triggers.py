@@ -49,13 +49,13 @@ TOLD = {
     "outbox": (
         "holdfast_outbox",
         "INSERT UPDATE DELETE",
-        "seq id type key version data time correlation_id causation_id trace state position tries error",
+        "seq id type key version data time correlation_id causation_id trace state position tries error published_at",
     ),
     "group": ("holdfast_event_group", "INSERT UPDATE DELETE", "name position"),
     "member": ("holdfast_event_member", "INSERT UPDATE DELETE", "group_name member hears until"),
     "inbox": ("holdfast_inbox", "INSERT UPDATE DELETE", "group_name event_id job_id handled_at"),
     "stray": ("holdfast_stray", "INSERT DELETE", "id transport group_name raw reason"),
-    "view": ("holdfast_view", "INSERT UPDATE DELETE", "view generation state start position token"),
+    "view": ("holdfast_view", "INSERT UPDATE DELETE", "view generation state start position history"),
     "view_row": (
         "holdfast_view_row",
         "INSERT UPDATE DELETE",

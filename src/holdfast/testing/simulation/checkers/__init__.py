@@ -102,6 +102,7 @@ CHECKERS: dict[str, Checker] = {
     "I16 an event exists if and only if its transaction committed": outbox.with_its_transaction,
     "I16 only what is committed is published, and only that is marked": outbox.only_committed,
     "I16 every committed event is published": outbox.all_published,
+    "I16 what somebody has to read is kept": outbox.kept,
     "I16 every group handles what it hears": deliveries.all_handled,
     "I16 a group gets only what it hears": deliveries.only_heard,
     "I16 what is acknowledged is stored": deliveries.acknowledged,

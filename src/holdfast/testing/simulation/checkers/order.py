@@ -10,8 +10,13 @@ from holdfast.testing.simulation.ledger import Entry
 
 
 def ordered(run: Run) -> Iterator[str]:
-    """A job never starts before those that were enqueued before it with its key have settled."""
+    """A job never starts before those that were enqueued before it with its key have settled.
+
+    One that was dead comes back to another place, and then it is enough that they run one after the other.
+    """
     waiting: dict[str, list[str]] = defaultdict(list)
+    replayed: set[str] = set()
+    running: dict[str, str] = {}
     keys = {made.id: made.ordered for made in run.ledger.made.values() if made.ordered is not None}
     for entry in run.ledger.entries:
         key = keys.get(entry.id)
@@ -19,10 +24,18 @@ def ordered(run: Run) -> Iterator[str]:
             continue
         if entry.what == "enqueued":
             waiting[key].append(entry.id)
-        elif entry.claimed and waiting[key][0] != entry.id:
+        elif entry.was_state == "dead" != entry.state:
+            replayed.add(entry.id)
+        elif entry.claimed and running.get(key, entry.id) != entry.id:
+            yield f"job {entry.id} of {key!r} started at {entry.moment:.3f} s while {running[key]} ran"
+        elif entry.claimed and entry.id not in replayed and waiting[key][0] != entry.id:
             yield f"job {entry.id} of {key!r} started at {entry.moment:.3f} s before {waiting[key][0]} was over"
         elif entry.settled and entry.id in waiting[key]:
             waiting[key].remove(entry.id)
+        if entry.claimed:
+            running[key] = entry.id
+        elif entry.state != "running" and running.get(key) == entry.id:
+            del running[key]
 
 
 def slots(run: Run) -> Iterator[str]:

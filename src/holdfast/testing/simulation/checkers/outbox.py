@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Iterator
+from typing import Any
 
 from holdfast.testing.simulation.checkers.run import Run
 from holdfast.testing.simulation.checkers.told import Told, is_of_events, told
+from holdfast.testing.simulation.events.emitting import EMITS
 from holdfast.testing.simulation.history import Call
 from holdfast.testing.simulation.ledger import Entry, Fact
 
@@ -19,8 +21,8 @@ def with_its_transaction(run: Run) -> Iterator[str]:
     if not is_of_events(run):
         return
     made, rows = _by_request(told(run)), _rows(run)
-    for call in run.history.of("emit", "emit in transaction"):
-        op, places, go = call.asked
+    for call in run.history.of(*EMITS):
+        op, places, go = call.asked[:3]
         ids = [made.get((op, place, go), []) for place in places]
         for place, found in zip(places, ids, strict=True):
             if len(found) > 1:
@@ -31,7 +33,7 @@ def with_its_transaction(run: Run) -> Iterator[str]:
 
 
 def _as_told(call: Call, ids: list[list[str]]) -> Iterator[str]:
-    op, _, go = call.asked
+    op, _, go = call.asked[:3]
     stored = [event_id for found in ids for event_id in found]
     if call.kind == "ok" and sorted(stored) != sorted(each.id for each in call.answer):
         yield f"op {op}, try {go}: told {[each.id for each in call.answer]}, and {stored} are stored"
@@ -103,10 +105,12 @@ def versions(run: Run) -> Iterator[str]:
         if fact["version"] != newest[fact["key"]]:
             yield f"event {event_id} is version {fact['version']} of {fact['key']!r}, after {newest[fact['key']] - 1}"
             newest[fact["key"]] = fact["version"]
-    for call in run.history.of("emit", "emit in transaction"):
+    for call in run.history.of(*EMITS):
         for each in call.answer if call.kind == "ok" else ():
             if each.id in story.emitted and each.version != story.emitted[each.id]["version"]:
                 yield f"event {each.id}: told version {each.version}; it is {story.emitted[each.id]['version']}"
+            if call.verb == "emit expecting" and each.version != call.asked[3] + 1:
+                yield f"event {each.id} is version {each.version}; its emitter had expected {call.asked[3]} before it"
 
 
 def in_order(run: Run) -> Iterator[str]:
@@ -164,6 +168,36 @@ def positions(run: Run) -> Iterator[str]:
         if position != newest + 1:
             yield f"event {fact['id']} was given the position {position} after {newest}: who reads in between misses one"
         newest = max(newest, position)
+
+
+def kept(run: Run) -> Iterator[str]:
+    """What is pruned was read by every group and view, and is old enough; what a group has had is forgotten when it is handled."""
+    if not is_of_events(run):
+        return
+    audited = {entry.commit for entry in run.ledger.of("audit")}
+    readers: dict[tuple[str, Any], int] = {}  # what each of them still needs begins behind this
+    told_of = [
+        (name, fact) for name in ("group", "view", "outbox", "inbox") for fact in run.ledger.facts[name]
+    ]
+    for name, fact in sorted(told_of, key=lambda item: item[1].commit):
+        if name == "group":
+            _follow(readers, ("group", fact["name"]), fact, fact["position"])
+        elif name == "view":
+            needs = fact["start"] if fact["history"] else fact["position"]
+            _follow(readers, ("view", (fact["view"], fact["generation"])), fact, needs)
+        elif name == "outbox" and fact.change == "DELETE" and fact.commit not in audited:
+            for reader, position in readers.items():
+                if (fact["position"] or 0) > position:
+                    yield f"event {fact['id']} at {fact['position']} was forgotten; {reader} has read up to {position}"
+        elif name == "inbox" and fact.change == "DELETE" and fact["handled_at"] is None:
+            yield f"{fact['group_name']} has forgotten event {fact['event_id']}, which it has not handled"
+
+
+def _follow(readers: dict[tuple[str, Any], int], name: tuple[str, Any], fact: Fact, position: int) -> None:
+    if fact.change == "DELETE" or fact.row.get("state") == "old":
+        readers.pop(name, None)
+    else:
+        readers[name] = position
 
 
 def marks_are_fenced(run: Run) -> Iterator[str]:

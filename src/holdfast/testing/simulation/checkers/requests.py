@@ -145,7 +145,12 @@ def decided(run: Run) -> Iterator[str]:
     audited = {
         (entry.id, entry.step) for entry in run.ledger.of("audit") if entry.reason == "unknown.resolve"
     }
+    replays = run.history.of("replay")
     for entry in run.ledger.of("moved"):
+        if entry.was_state == "dead" and any(
+            call.asked == entry.id and call.spans(entry) for call in replays
+        ):
+            continue
         if entry.was_state == "unknown" and (entry.id, entry.step) in audited:
             if not any(call.spans(entry) for call in resolves):
                 yield f"job {entry.id}: someone is said to have decided about it at {entry.moment:.3f} s, and nobody has"

@@ -54,13 +54,15 @@ def equals_a_rebuild(run: Run) -> Iterator[str]:
         return
     story = told(run)
     log = sorted((fact["position"], event_id) for event_id, fact in story.stamped.items())
-    checked: dict[Generation, int] = {}
-    for fact, rows in _checkpoints(run):
+    for fact, rows, aside in _checkpoints(run):
         generation = fact["view"], fact["generation"]
-        if fact["state"] == "old" or checked.get(generation) == fact["position"]:
+        if fact["state"] == "old":
             continue
-        checked[generation] = fact["position"]
-        between = [event_id for position, event_id in log if fact["start"] < position <= fact["position"]]
+        between = [
+            event_id
+            for position, event_id in log
+            if fact["start"] < position <= fact["position"] and position not in aside
+        ]
         wanted = rebuilt(story, fact["view"], between)
         found = {
             key: msgspec.json.decode(row["data"]) for key, row in rows.items() if row["data"] is not None
@@ -132,19 +134,29 @@ def _commits(run: Run) -> Iterator[tuple[float, dict[str, int], dict[Generation,
     rows: dict[Generation, Rows] = defaultdict(dict)
     for commit in _grouped(run):
         for name, fact in commit:
-            _take(serving, rows, name, fact)
+            if name != "view_aside":
+                _take(serving, rows, name, fact)
         yield commit[-1][1].moment, serving, rows
 
 
-def _checkpoints(run: Run) -> Iterator[tuple[Fact, Rows]]:
+def _checkpoints(run: Run) -> Iterator[tuple[Fact, Rows, set[int]]]:
+    """After each commit that moves one: its rows, and the positions of what is set aside."""
     serving: dict[str, int] = {}
     rows: dict[Generation, Rows] = defaultdict(dict)
+    aside: dict[Generation, set[int]] = defaultdict(set)
     for commit in _grouped(run):
         for name, fact in commit:
-            _take(serving, rows, name, fact)
+            generation = fact["view"], fact["generation"]
+            if name == "view_aside" and fact.change == "DELETE":
+                aside[generation].discard(fact["position"])
+            elif name == "view_aside":
+                aside[generation].add(fact["position"])
+            else:
+                _take(serving, rows, name, fact)
         for name, fact in commit:
             if name == "view" and fact.change != "DELETE":
-                yield fact, rows[fact["view"], fact["generation"]]
+                generation = fact["view"], fact["generation"]
+                yield fact, rows[generation], aside[generation]
 
 
 def _take(serving: dict[str, int], rows: dict[Generation, Rows], name: str, fact: Fact) -> None:
@@ -161,7 +173,7 @@ def _take(serving: dict[str, int], rows: dict[Generation, Rows], name: str, fact
 
 def _grouped(run: Run) -> Iterator[list[tuple[str, Fact]]]:
     """The changes of views, commit by commit."""
-    facts = [(name, fact) for name in ("view", "view_row") for fact in run.ledger.facts[name]]
+    facts = [(name, fact) for name in ("view", "view_row", "view_aside") for fact in run.ledger.facts[name]]
     commits: dict[int, list[tuple[str, Fact]]] = defaultdict(list)
     for name, fact in facts:
         commits[fact.commit].append((name, fact))

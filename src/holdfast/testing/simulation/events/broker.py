@@ -25,6 +25,7 @@ class SimulatedBroker(MemoryBroker):
         self._stream = stream
         self._chance = random.Random(f"broker:{fleet.plan.seed}")
         self.slowest = 0.03  # seconds of a way there or back
+        self._gives = True  # messages to those who fetch
         # When it has lost some, and from when on messages may be missing, by the database's clock.
         self.lost: list[tuple[float, float]] = []
         for each in stream.weather:
@@ -51,11 +52,13 @@ class SimulatedBroker(MemoryBroker):
                 self.freeze()
             case "slow":
                 self.slowest = SLOW
+            case "gives nothing":
+                self._gives = False
             case how:
                 self.faults = Faults(**_FAULTS[how])
 
     def clears_up(self) -> None:
-        self.faults, self.slowest = Faults(), 0.03
+        self.faults, self.slowest, self._gives = Faults(), 0.03, True
         self.start()
         self.thaw()
 
@@ -97,7 +100,7 @@ class SimulatedBroker(MemoryBroker):
             self._history.event("group made", (name, self._groups[name].place))
 
     def take(self, name: str, member: str, limit: int, redeliver_after: float) -> list[Received]:
-        given = super().take(name, member, limit, redeliver_after)
+        given = super().take(name, member, limit, redeliver_after) if self._gives else []
         for each in given:
             self._history.event(
                 "given", (name, int(each.mark), self._id_of(int(each.mark)), each.redelivered)

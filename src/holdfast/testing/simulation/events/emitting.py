@@ -7,7 +7,7 @@ from typing import Any
 
 from holdfast.kernel.clock import sleep
 from holdfast.kernel.context import Context, become
-from holdfast.kernel.errors import CommitUnknown
+from holdfast.kernel.errors import CommitUnknown, VersionConflict
 from holdfast.kernel.randomness import jittered
 from holdfast.store.event_records import Emitted
 from holdfast.testing.simulation.events.spec import EventSpec
@@ -16,6 +16,7 @@ from holdfast.testing.simulation.history import REFUSALS
 from holdfast.testing.simulation.plan import Op
 
 TRIES = 8
+EMITS = ("emit", "emit in transaction", "emit expecting")
 ROW = "INSERT INTO sim_row (op, kind, job_id) VALUES ($1, 'emitted', $2)"
 
 
@@ -43,6 +44,26 @@ async def _emit_one(life: Life, op: Op, place: int, spec: EventSpec) -> None:
             await sleep(jittered(0.4))
         else:
             await _look(life, spec, data_of(op, place, go, spec), emitted)
+            return
+
+
+async def emit_expecting(life: Life, op: Op) -> None:
+    """Who has seen a version emits the next one, or is told that another has."""
+    [spec] = op.events
+    become(Context(correlation_id=f"story {op.number}", trace=f"trace {op.number}"))
+    if spec.key is None:
+        return
+    for go in range(TRIES):
+        try:
+            seen = await life.store.outbox.version(spec.key)
+            await sleep(op.seconds)
+            work = partial(_emit, life, spec, data_of(op, 0, go, spec), None, seen)
+            await life.history.call("emit expecting", (op.number, (0,), go, seen), work)
+        except CommitUnknown:
+            return
+        except (*REFUSALS, VersionConflict):
+            await sleep(jittered(0.4))
+        else:
             return
 
 
@@ -74,8 +95,10 @@ async def _transact(life: Life, op: Op, go: int) -> list[Emitted]:
     return emitted
 
 
-async def _emit(life: Life, spec: EventSpec, data: dict[str, Any], tx: object | None) -> list[Emitted]:
-    return [await life.app.emit(spec.type, data, key=spec.key, tx=tx)]
+async def _emit(
+    life: Life, spec: EventSpec, data: dict[str, Any], tx: object | None, expect: int | None = None
+) -> list[Emitted]:
+    return [await life.app.emit(spec.type, data, key=spec.key, tx=tx, expect=expect)]
 
 
 async def _look(life: Life, spec: EventSpec, data: dict[str, Any], emitted: Emitted) -> None:
@@ -84,4 +107,4 @@ async def _look(life: Life, spec: EventSpec, data: dict[str, Any], emitted: Emit
 
 def data_of(op: Op, place: int, go: int, spec: EventSpec) -> dict[str, Any]:
     plays = {group: list(ends) for group, ends in spec.plays.items()}
-    return {"op": op.number, "place": place, "go": go, "plays": plays, "flaw": spec.flaw}
+    return {"op": op.number, "place": place, "go": go, "plays": plays, "flaw": spec.flaw, "bad": spec.bad}

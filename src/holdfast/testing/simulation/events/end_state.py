@@ -14,6 +14,8 @@ _WAITING = """
 _VIEWS = """
     SELECT view, state FROM holdfast_view
     WHERE state = 'building' OR (state = 'serving' AND position < (SELECT value FROM holdfast_counter WHERE name = 'position'))"""
+_ASIDE = """
+    SELECT DISTINCT view FROM holdfast_view_aside JOIN holdfast_view USING (view, generation) WHERE state = 'serving'"""
 
 
 def pending(fleet: Fleet, watcher: apsw.Connection) -> list[str]:
@@ -21,6 +23,7 @@ def pending(fleet: Fleet, watcher: apsw.Connection) -> list[str]:
     assert stream is not None
     found = [f"event {event_id} waits" for (event_id,) in watcher.execute(_WAITING, (stream.holds_key,))]
     found += [f"the view {view} is {state} and behind" for view, state in watcher.execute(_VIEWS)]
+    found += [f"the view {view} has not taken all" for (view,) in watcher.execute(_ASIDE)]
     if stream.transport == "store":
         sql = f"SELECT name FROM holdfast_event_group WHERE position < ({_POSITION})"  # noqa: S608  our own text
         return [*found, *(f"the group {name} is behind" for (name,) in watcher.execute(sql))]

@@ -21,6 +21,7 @@ from holdfast.kernel.randomness import jittered, random
 from holdfast.kernel.service import Service
 from holdfast.store.event_records import Emitted
 from holdfast.store.records import NewJob
+from holdfast.store.states import State
 from holdfast.testing.simulation.events.broker import SimulatedBroker
 from holdfast.testing.simulation.events.caching import Caching, Origin
 from holdfast.testing.simulation.events.handling import handler
@@ -34,8 +35,8 @@ from holdfast.testing.simulation.service.node import leave_service, new_service
 from holdfast.testing.simulation.service.tasks import Watch
 
 REST = 12.0  # seconds after the heal, at least: leases of the dead end, and what they held comes again
+KEPT = 2.0  # seconds for which published events, and what groups have had, are kept when somebody prunes
 PATIENCE = 15.0  # seconds after a loss: by then nobody marks as published what was sent before it
-REDELIVER = 8.0  # seconds after which the broker gives a message to another
 
 
 @dataclass
@@ -61,11 +62,11 @@ class App:
         outside: Outside = life.fleet.provider
         self.wire = None if outside.broker is None else Wire(Link(outside.broker))
         poison = "wait" if stream.holds_key else "skip"
-        settings = EventSettings(redeliver_after=REDELIVER, poison=poison)  # type: ignore[arg-type]
+        settings = EventSettings(poison=poison)  # type: ignore[arg-type]
         self.bus = Bus(self.registry, self.enqueuer, self.wire, settings)
         self.bus.send_to(life.store, self.portal)
         self._declare(life)
-        self.viewing = Viewing(life, stream.views)
+        self.viewing = Viewing(life, stream)
         self.service = new_service(life, self, self._beside)
         self.caching = None if stream.cache is None else Caching(life, stream.cache, self.portal)
 
@@ -92,8 +93,10 @@ class App:
         )
         self.bus.on(handler(life, group), [pattern], group.name, terms)
 
-    async def emit(self, type_: str, data: Any, *, key: str | None, tx: object) -> Emitted:
-        return await self.bus.emitter.emit(type_, data, key=key, tx=tx)
+    async def emit(
+        self, type_: str, data: Any, *, key: str | None, tx: object, expect: int | None = None
+    ) -> Emitted:
+        return await self.bus.emitter.emit(type_, data, key=key, tx=tx, expect=expect)
 
 
 def is_newer(life: Life) -> bool:
@@ -156,8 +159,11 @@ async def operate(life: Life) -> None:
             continue
         try:
             await _redrive(life, app)
+            if app.stream.prunes:
+                await _prune(life)
             if life.fleet.healed:
                 await _decide(life)
+                await _replay(life)
         except TROUBLE:
             continue  # the next round tries again
 
@@ -183,3 +189,18 @@ async def _decide(life: Life) -> None:
         elif chance < 0.4:
             await life.store.outbox.requeue([event.id], actor="operator")
             life.history.event("requeued", event.id)
+
+
+async def _replay(life: Life) -> None:
+    """The code of handlers is mended: dead letters are given to them again, or stay."""
+    for job in await life.store.jobs.find(state=State.DEAD):
+        if random() < 0.5:
+            await life.history.call(
+                "replay", job.id, partial(life.store.dead.replay, [job.id], actor="operator")
+            )
+
+
+async def _prune(life: Life) -> None:
+    """Far sooner than a program would."""
+    await life.history.call("prune outbox", None, partial(life.store.outbox.prune, keep=KEPT))
+    await life.history.call("prune inbox", None, partial(life.store.inbox.prune, keep=KEPT))

@@ -35,7 +35,7 @@ def make_plan(seed: int) -> Plan:
         skews=tuple(round(rng.uniform(-3600, 3600), 3) for _ in range(nodes)),
         ops=ops,
         queues=QUEUES[:1],
-        faults=_faults(rng, nodes, ops),
+        faults=_faults(rng, nodes, ops, stream),
         schedules=(),
         window=3,
         slots=4,
@@ -46,12 +46,12 @@ def make_plan(seed: int) -> Plan:
     )
 
 
-def _faults(rng: random.Random, nodes: int, ops: tuple[Op, ...]) -> tuple[Fault, ...]:
+def _faults(rng: random.Random, nodes: int, ops: tuple[Op, ...], stream: Stream) -> tuple[Fault, ...]:
     faults = make_faults(rng, nodes, CHAOS - 4, scheduled=False)
     emits = [(op.at, op.node) for op in ops if op.kind == "emit"]
     for _ in range(2):
         faults = (*faults, *around_enqueues(rng, emits, len(faults)))
-    return (*faults, *event_faults(rng, nodes, len(faults)))
+    return (*faults, *event_faults(rng, nodes, len(faults), stream))
 
 
 # --- who hears, and over what ---
@@ -70,13 +70,16 @@ _GROUPS = (
 def _stream(rng: random.Random) -> Stream:
     groups = tuple(rng.sample(_GROUPS, rng.randint(1, 3)))
     over_broker = rng.random() < 0.5
+    tail_lost = round(rng.uniform(6, CHAOS - 2), 3) if over_broker and rng.random() < 0.3 else None
     return Stream(
         transport="broker" if over_broker else "store",
         groups=groups,
-        weather=_weather(rng) if over_broker else (),
-        tail_lost=round(rng.uniform(6, CHAOS - 2), 3) if over_broker and rng.random() < 0.3 else None,
+        weather=_weather(rng, tail_lost) if over_broker else (),
+        tail_lost=tail_lost,
         garbage=_moments(rng, rng.choice((0, 0, 1, 3))) if over_broker else (),
         views=rng.choice(((), ("orders",), ("orders", "totals"))),
+        history=rng.random() < 0.5,
+        prunes=not over_broker and rng.random() < 0.4,
         cache=_cache(rng) if rng.random() < 0.3 else None,
         holds_key=rng.random() < 0.8,
     )
@@ -89,8 +92,11 @@ def _moments(rng: random.Random, number: int) -> tuple[float, ...]:
 _HOW = ("down", "frozen", "slow", "lost answers", "lost answers", "lost acks", "twice", "reordered")
 
 
-def _weather(rng: random.Random) -> tuple[Weather, ...]:
+def _weather(rng: random.Random, tail_lost: float | None) -> tuple[Weather, ...]:
+    """One after the other. Sometimes nobody has read what is lost."""
     made, at = [], rng.uniform(0, 4)
+    if tail_lost is not None and rng.random() < 0.6:
+        made.append(Weather(round(tail_lost - 3.0, 3), tail_lost, "gives nothing"))
     while at < CHAOS:
         end = at + rng.choice((1.0, 3.0, 8.0)) * rng.uniform(0.7, 1.3)
         made.append(Weather(round(at, 3), round(end, 3), rng.choice(_HOW)))
@@ -113,7 +119,7 @@ def _cache(rng: random.Random) -> CacheSpec:
 
 # --- who emits ---
 
-_OPS = {"emit": 10, "emit in transaction": 10, "emit, then roll back": 3, "drain": 1}
+_OPS = {"emit": 10, "emit in transaction": 10, "emit, then roll back": 3, "emit expecting": 3, "drain": 1}
 
 
 def _ops(rng: random.Random, nodes: int, stream: Stream) -> tuple[Op, ...]:
@@ -122,7 +128,7 @@ def _ops(rng: random.Random, nodes: int, stream: Stream) -> tuple[Op, ...]:
     for number in range(rng.randint(8, 24)):
         at, node = round(rng.uniform(0.5, CHAOS - 2), 3), rng.randrange(nodes)
         kind = rng.choices(list(_OPS), list(_OPS.values()))[0]
-        most = 0 if kind == "drain" else rng.choice((1, 1, 2, 4))
+        most = {"drain": 0, "emit expecting": 1}.get(kind, rng.choice((1, 1, 2, 4)))
         events = tuple(_event(rng, keys, stream) for _ in range(rng.randint(min(most, 1), most)))
         seconds = round(rng.choice((0.0, 0.0, 0.1, 0.4, 1.5)) * rng.uniform(0.5, 1), 3)
         made.append(Op(number=number, at=at, node=node, kind=kind, events=events, seconds=seconds))
@@ -139,6 +145,7 @@ def _event(rng: random.Random, keys: tuple[str, ...], stream: Stream) -> EventSp
         key=None if kind == NOTED and rng.random() < 0.7 else rng.choice(keys),
         plays={group.name: _play(rng) for group in stream.groups if rng.random() < 0.5},
         flaw=rng.choice(FLAWS) if stream.transport == "broker" and rng.random() < 0.06 else "",
+        bad=bool(stream.views) and rng.random() < 0.06,
     )
 
 

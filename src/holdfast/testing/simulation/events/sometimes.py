@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from holdfast.testing.simulation.checkers.run import Run
 from holdfast.testing.simulation.checkers.told import Told, stream_of, told
 from holdfast.testing.simulation.events.caching import INVALIDATE, LOAD, READ
+from holdfast.testing.simulation.events.emitting import EMITS
 from holdfast.testing.simulation.events.faults import POINTS
 from holdfast.testing.simulation.events.viewing import ASKED
 from holdfast.testing.simulation.history import Call
@@ -25,6 +26,8 @@ SEEN = [
     "unknown transaction with events that did not",
     "transaction with events rolled back",
     "several events in one transaction",
+    "version as expected",
+    "version conflict",
     "relay's lease taken over",
     "relay's lease taken over after its end",
     "zombie relay refused",
@@ -46,6 +49,10 @@ SEEN = [
     "stray kept",
     "handler failed and succeeded later",
     "dead letter of a group",
+    "dead letter replayed",
+    "events pruned",
+    "event set aside for a view",
+    "event taken by a view after all",
     "handled while another waited for its key",
     "event emitted by a handler",
     "group of a newer program",
@@ -108,15 +115,22 @@ def _in_events(run: Run, story: Told) -> Iterator[str]:
 
 def _in_calls(run: Run, story: Told) -> Iterator[str]:
     stored = {(data.op, data.place, data.go) for data in story.data.values() if not data.cause}
-    for call in run.history.of("emit", "emit in transaction"):
-        op, places, go = call.asked
+    for call in run.history.of(*EMITS):
+        op, places, go = call.asked[:3]
         if call.kind == "unknown" and call.answered is not None:
-            what = "emit" if call.verb == "emit" else "transaction with events"
+            what = "transaction with events" if call.verb == "emit in transaction" else "emit"
             yield f"unknown {what} that {'happened' if (op, places[0], go) in stored else 'did not'}"
         elif str(call.answer).startswith("Rollback"):
             yield "transaction with events rolled back"
+        elif str(call.answer).startswith("VersionConflict"):
+            yield "version conflict"
+        elif call.kind == "ok" and call.verb == "emit expecting":
+            yield "version as expected"
         elif call.kind == "ok" and len(places) > 1:
             yield "several events in one transaction"
+    for call in run.history.of("replay", "prune outbox"):
+        if call.kind == "ok" and call.answer:
+            yield "dead letter replayed" if call.verb == "replay" else "events pruned"
     for call in run.history.of("stamp", "deliver"):
         if call.kind == "ok" and call.answer is None:
             yield f"zombie {'relay' if call.verb == 'stamp' else 'consumer'} refused"
@@ -176,6 +190,11 @@ def _in_views(run: Run) -> Iterator[str]:
     for call in run.history.of("apply view"):
         if call.kind == "ok" and not call.answer:
             yield "zombie projector refused"
+    for fact in run.ledger.facts["view_aside"]:
+        if fact.change != "UPDATE":
+            yield (
+                "event set aside for a view" if fact.change == "INSERT" else "event taken by a view after all"
+            )
     serving: dict[str, int] = {}
     movers: dict[str, str] = {}
     for fact in run.ledger.facts["view"]:

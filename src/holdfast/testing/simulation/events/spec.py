@@ -21,6 +21,7 @@ class EventSpec(msgspec.Struct, frozen=True, kw_only=True):
     # For each group that hears it: how its runs end, one after the other. The last counts for all that follow.
     plays: dict[str, tuple[str, ...]] = {}
     flaw: str = ""
+    bad: bool = False  # views cannot take it before their code is mended, at the heal
 
 
 class GroupSpec(msgspec.Struct, frozen=True, kw_only=True):
@@ -38,7 +39,7 @@ class Weather(msgspec.Struct, frozen=True, array_like=True):
 
     begin: float
     end: float
-    how: str  # down, frozen, slow, lost answers, lost acks, twice, reordered
+    how: str  # down, frozen, slow, gives nothing, lost answers, lost acks, twice, reordered
 
 
 class CacheSpec(msgspec.Struct, frozen=True, kw_only=True):
@@ -60,5 +61,7 @@ class Stream(msgspec.Struct, frozen=True, kw_only=True):
     tail_lost: float | None = None  # when the broker dies and loses what came last
     garbage: tuple[float, ...] = ()  # when a stranger publishes what is no event
     views: tuple[str, ...] = ()
+    history: bool = True  # events are kept for the views, so that they can be built anew
+    prunes: bool = False  # a person forgets what nobody has to read any more
     cache: CacheSpec | None = None
     holds_key: bool = True  # the policy: behind an event in quarantine its key waits

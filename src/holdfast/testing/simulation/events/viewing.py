@@ -11,6 +11,7 @@ from holdfast.kernel.randomness import random
 from holdfast.kernel.service import Service
 from holdfast.store.event_records import Emitted
 from holdfast.testing.simulation.events.projecting import VIEWS, projected
+from holdfast.testing.simulation.events.spec import Stream
 from holdfast.testing.simulation.events.troubles import TROUBLE
 from holdfast.testing.simulation.fleet import Life
 from holdfast.testing.simulation.plan import Op
@@ -25,10 +26,11 @@ _SHARE = 0.3  # of emitters look at what they have written
 class Viewing:
     """Those of one process."""
 
-    def __init__(self, life: Life, names: tuple[str, ...]) -> None:
+    def __init__(self, life: Life, stream: Stream) -> None:
         self._life = life
         self.views: dict[str, View[Any]] = {
-            name: View(_projection(name), lambda: life.store) for name in names
+            name: View(_projection(life, name, history=stream.history), lambda: life.store)
+            for name in stream.views
         }
 
     def services(self, owner: str, lease: float) -> list[Service]:
@@ -49,10 +51,16 @@ class Viewing:
                 continue
 
 
-def _projection(name: str) -> Projection:
+class CannotTake(Exception):
+    """The code of a view is not ready for this event."""
+
+
+def _projection(life: Life, name: str, *, history: bool) -> Projection:
     spec = VIEWS[name]
 
     def project(row: dict[str, Any] | None, event: AnyEvent) -> dict[str, Any]:
+        if event.data.get("bad") and not life.fleet.healed:
+            raise CannotTake(event.id)
         return projected(row, event.id)
 
     def key(event: AnyEvent) -> str:
@@ -60,7 +68,7 @@ def _projection(name: str) -> Projection:
         assert found is not None
         return found
 
-    return Projection(name, project, on=spec.pattern, key=key, history=True)
+    return Projection(name, project, on=spec.pattern, key=key, history=history)
 
 
 async def _seen(view: View[Any], key: str, emitted: Emitted) -> list[str]:
