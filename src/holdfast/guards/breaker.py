@@ -238,6 +238,14 @@ class Breaker:
         """Someone would call if he could: a reason to find out whether it is well again."""
         self.refusals += 1
 
+    def vouched(self) -> None:
+        """Who was to find out has ended well, without a call: for want of better, it is one of the probes that go well."""
+        now, switch = monotonic(), self._switch
+        with self._lock:
+            if (number := switch.admit(now)) is not None and number:
+                switch.ended(number, now, failed=False, slow=False)
+        self._tell()
+
     def retry_in(self) -> float | None:
         """Seconds until a call may be admitted; 0: now; None: when a probe has ended, or a person lets go."""
         with self._lock:

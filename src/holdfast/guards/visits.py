@@ -8,12 +8,12 @@ from contextvars import ContextVar
 
 
 class Visit:
-    """Of a half-open breaker, by one run."""
+    """Of a breaker that is not closed, by one run: in which generation of it, and whether a probe was made."""
 
-    __slots__ = ("breaker", "has_called")
+    __slots__ = ("breaker", "generation", "has_called")
 
-    def __init__(self, breaker: object) -> None:
-        self.breaker = breaker
+    def __init__(self, breaker: object, generation: int) -> None:
+        self.breaker, self.generation = breaker, generation
         self.has_called = False
 
 

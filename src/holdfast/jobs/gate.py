@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from contextlib import suppress
 from typing import Any
 
 from holdfast.guards.guard import Guard
@@ -14,7 +13,6 @@ from holdfast.guards.visits import Visit
 from holdfast.jobs.gating import is_closed, key_of
 from holdfast.jobs.run import Run
 from holdfast.kernel.clock import monotonic
-from holdfast.kernel.errors import BreakerOpen
 from holdfast.kernel.telemetry import note
 
 _COST = 1.0
@@ -48,7 +46,7 @@ class Gate:
             run.reservation = found
         if guard.breaker is not None and not is_closed(guard):
             self._probing[guard.name] = run, guard.breaker.calls
-            run.visit = Visit(guard.breaker)
+            run.visit = Visit(guard.breaker, guard.breaker.generation)
         return 0.0
 
     def _breaker_admits(self, guard: Guard[Any]) -> bool:
@@ -65,9 +63,10 @@ class Gate:
         guard, visit = _guard_of(run), run.visit
         if guard is None or guard.breaker is None or visit is None or visit.has_called:
             return
-        if guard.breaker.state is State.HALF_OPEN:
-            with suppress(BreakerOpen):  # another finds out
-                guard.breaker.admit().record()
+        # Not when it was closed in between: then there may have been a call which was none to find out.
+        is_the_same = guard.breaker.generation <= visit.generation + 1
+        if is_the_same and guard.breaker.state is State.HALF_OPEN:
+            guard.breaker.vouched()
 
     def _is_probed(self, guard: str, calls: int) -> bool:
         """Whether a run finds out right now: until its call is recorded, or it is over without one."""
