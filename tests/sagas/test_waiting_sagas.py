@@ -9,7 +9,10 @@ from saga_kit import QUICK, do, done, fail, settled, take_back, undo
 from waiting import until
 
 from holdfast import Undo
+from holdfast.guards import Breaker
 from holdfast.kernel.errors import SagaUndone
+from holdfast.kernel.outcomes import Dead
+from holdfast.store.records import Finish
 from holdfast.store.saga_records import SagaState
 from holdfast.store.states import Held
 from holdfast.testing import drain
@@ -341,3 +344,41 @@ async def test_sagas_of_many_workers_go_on_on_any_of_them(hf):
         await asyncio.gather(*(run.signal("go", place) for place, run in enumerate(runs)))
         assert [await run.result(30) for run in runs] == list(range(20))
     assert sorted(done) == sorted([f"{step}{number}" for step in "ab" for number in range(20)])
+
+
+# --- guards, and what upkeep does ---
+
+
+async def test_a_step_that_its_guard_refuses_is_tried_again_uncharged(hf):
+    """An open breaker says nothing about the step: no call was made, and nothing is undone."""
+    breaker = Breaker(failures=1)
+    bank = hf.guard("bank", breaker=breaker)
+    breaker.hold_open()
+
+    @hf.saga("trip")
+    async def trip(saga):
+        await saga.step("hotel", do, "hotel", undo=Undo(undo, "hotel"))
+        return await saga.step("pay", do, "pay", undo=take_back, guard=bank, policy="at_most_once")
+
+    run = await trip.start(id="t")
+    record = await settled(hf, run)
+    assert (record.state, done) == (SagaState.WAITING, ["hotel"])
+    assert "refused by a guard" in record.waits
+    breaker.hold_closed()
+    async with hf.worker():
+        assert await run.result(30) == "pay!"
+    assert done == ["hotel", "pay"]
+
+
+async def test_upkeep_parks_a_saga_whose_job_died(hf):
+    @hf.saga("trip")
+    async def trip(saga):
+        return await saga.step("hotel", do, "hotel")
+
+    run = await trip.start(id="t")
+    [claim] = await hf.store.claims.claim({"default": 1}, lease=30, worker="w")
+    await hf.store.claims.finish([Finish(claim, Dead("three workers died"))])
+    async with hf.worker():
+        await becomes(run, SagaState.PARKED)
+        assert (await hf.sagas.retry("t", actor="ada")).outcome == "accepted"
+        assert await run.result(20) == "hotel!"
