@@ -81,9 +81,10 @@ class Wire:
         self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, cut: asyncio.Event
     ) -> None:
         prepared = False
-        meant = False  # whether this connection is one of those to be cut
+        behind = False  # whether what was waited for has gone over this connection
         while data := await reader.read(65536):
-            meant = meant or self._after in data
+            behind = behind or (self._after != b"" and self._after in data)
+            meant = behind or self._after == b""  # it is one of those to be cut
             if self._swallowed and self._swallowed[0] in data:
                 self._swallowed.pop(0)
                 self.cuts += 1
