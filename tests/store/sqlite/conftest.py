@@ -19,8 +19,10 @@ def end_thread(monkeypatch):
         raise KeyError
 
     async def end(store) -> None:
-        monkeypatch.setattr(store._writer, "_rollback", break_down)
+        writer = store._writer
+        monkeypatch.setattr(writer, "_rollback", break_down)
         with pytest.raises(StoreError, match="mistake of its own"):
             await asyncio.wait_for(store.write(bad), 5)
+        await writer._thread.ended()  # else its exception may be told in the next test
 
     return end

@@ -229,6 +229,7 @@ async def test_a_mistake_that_ends_the_reader_leaves_nobody_waiting(store, monke
     async with asyncio.timeout(SOON):
         answers = await asyncio.gather(*asked, return_exceptions=True)
     assert {type(answer) for answer in answers} <= {StoreError, NotOpen}
+    await store._reader._thread.ended()  # else its exception may be told in the next test
 
 
 @pytest.mark.filterwarnings("ignore::pytest.PytestUnhandledThreadExceptionWarning")

@@ -304,7 +304,6 @@ async def test_a_mistake_that_ends_the_thread_leaves_nobody_waiting(store, end_t
     with pytest.raises(NotOpen):
         await store.jobs.enqueue([new()])
     await asyncio.wait_for(store.close(), 2)
-    await store._writer._thread.ended()
 
 
 async def test_a_store_is_opened_once(store):
