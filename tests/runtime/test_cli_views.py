@@ -110,3 +110,81 @@ def test_a_view_is_forgotten(shop, on_store):
     assert shop.json("views") == {"views": []}
     assert shop.json("views", "forget", "orders") == {"view": "orders", "done": False}
     assert on_store(lambda store: audit(store, "view:orders")) == [("ada@shop", "view.forget")]
+
+
+# --- the doctor ---
+
+
+def views_line(shop):
+    code = shop("doctor")
+    [line] = [line for line in shop.out.splitlines() if " views " in line]
+    return code, line
+
+
+async def nobody_waits(store):
+    await publish(store)
+    await store.views.begin("orders", start=3)
+
+
+def test_the_doctor_is_content_with_a_view_that_has_read_all(shop, on_store):
+    on_store(nobody_waits)
+    assert views_line(shop)[1].startswith("OK")
+
+
+@pytest.mark.parametrize("left", [0, 1])
+def test_the_doctor_names_the_gap_at_which_a_view_stands_still(shop, on_store, left):
+    """Also when no event is left behind it."""
+
+    async def stuck(store):
+        await half_read(store)
+        await publish(store)
+        table = "holdfast.outbox" if "Postgres" in type(store).__name__ else "holdfast_outbox"
+        async with store.transaction() as tx:
+            await tx.execute(f"DELETE FROM {table} WHERE position <= $1", 6 - left)
+
+    on_store(stuck)
+    code, line = views_line(shop)
+    assert code == 1
+    assert line.startswith("BAD")
+    assert f"orders stands still: the events from position 3 to {6 - left} were pruned" in line
+    assert "orders could not take 1 events" in line
+    assert "holdfast views rebuild orders --partial" in line
+
+
+@pytest.mark.parametrize("holder", [None, "w1"])
+def test_the_doctor_sees_a_view_that_is_behind(shop, on_store, monkeypatch, holder):
+    monkeypatch.setattr("holdfast.views.findings.LATE", 0.0)
+
+    async def behind(store):
+        await half_read(store)
+        if holder is not None:
+            await store.leases.acquire("holdfast:view:orders", owner=holder, ttl=600)
+
+    on_store(behind)
+    code, line = views_line(shop)
+    assert line.startswith("BAD" if holder is None else "WARN")
+    assert code == (1 if holder is None else code)
+    assert "orders is 1 events behind" in line
+    assert ("and nobody runs it" if holder is None else "though w1 runs it") in line
+
+
+def test_the_doctor_sees_a_rebuild_that_stands_still(shop, on_store):
+    async def building(store):
+        await nobody_waits(store)
+        await store.views.begin_rebuild("orders", start=0, actor="ada")
+        await lose_events(store)
+
+    on_store(building)
+    _, line = views_line(shop)
+    assert "the rebuild of orders stands still: the events from position 1 to 1 were pruned" in line
+
+
+def test_the_doctor_sees_what_is_set_aside(shop, on_store, monkeypatch):
+    on_store(half_read)
+    line = views_line(shop)[1]
+    assert line.startswith("WARN")
+    assert "holdfast views show orders" in line
+    monkeypatch.setattr("holdfast.views.findings.ASIDE_LIMIT", 0)
+    line = views_line(shop)[1]
+    assert line.startswith("BAD")
+    assert "more than 0 events are set aside" in line

@@ -159,6 +159,7 @@ VERBS = {
     "views.begin_rebuild": (["v"], {"start": 0, "actor": "a"}),
     "views.switch": ([LEASE, "v", 1], {}),
     "views.aside": (["v"], {"generation": 1, "key": "k", "after": 0, "limit": 5}),
+    "views.count_aside": (["v"], {"generation": 1, "limit": 5}),
     "views.forget": (["v"], {"actor": "a"}),
     "views.prune": ([], {"limit": 5}),
     "cache.get": ([["k"]], {}),

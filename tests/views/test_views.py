@@ -304,6 +304,17 @@ async def test_events_that_are_gone_before_they_were_read_are_missed(bench):
     assert (await view.lag()).position == 1
 
 
+async def test_events_that_are_gone_are_missed_also_when_none_is_left_behind_them(bench):
+    view = bench.view(total)
+    await bench.publish_many(1, key="a")
+    await bench.built(view)
+    await bench.publish_many(3, key="a")
+    await _forget_events(bench, upto=4)
+    projector = await bench.run(view)
+    await until(lambda: "from position 2 to 4 are gone" in (projector.trouble() or ""))
+    assert (await view.lag()).gap == (2, 4)
+
+
 async def test_a_view_that_was_forgotten_begins_anew(bench):
     view = bench.view(total)
     await bench.publish(key="a", n=1)

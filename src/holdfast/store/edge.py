@@ -144,6 +144,7 @@ RULES: dict[str, dict[str, dict[str, Check]]] = {
             "after": v.check_start,
             "limit": _limit,
         },
+        "count_aside": {"view": _view, "generation": v.check_generation_if_given, "limit": _limit},
         "forget": {"view": _view, "actor": _name("actor")},
         "prune": {"limit": _limit},
     },

@@ -64,6 +64,9 @@ class Views(Protocol):
         `key`: only those that this row waits for.
         """
 
+    async def count_aside(self, view: str, *, generation: int | None = None, limit: int) -> int:
+        """How many events are set aside, counted up to `limit`: none of them is read."""
+
     async def forget(self, view: str, *, actor: str) -> bool:
         """Give up a view that nobody runs any more, with its rows, so that no events are kept for it; leaves an audit row."""
 

@@ -14,7 +14,7 @@ from holdfast.store.ports import Store
 from holdfast.store.records import Lease
 from holdfast.store.view_records import Aside, Checkpoint, ViewBatch
 from holdfast.views.fold import Fold, Heard, hear, hear_again, keys_of
-from holdfast.views.lag import lag_of
+from holdfast.views.lag import gap_in, lag_at
 from holdfast.views.projection import Projection
 from holdfast.views.rebuilding import first_position
 
@@ -99,6 +99,7 @@ class Term:
         generations = await self._store.views.checkpoints(view=self._name)
         if not generations:
             self._seen = -_SEEN  # somebody has told the store to forget it
+            self.troubles.clear()
             return True
         more = [await self._go_on(each) for each in generations]
         has_switched = len(generations) > 1 and await self._switch()
@@ -116,20 +117,24 @@ class Term:
         return await self._take(checkpoint, events, retries)
 
     def _without_gap(self, checkpoint: Checkpoint, events: list[OutboxEvent]) -> list[OutboxEvent]:
-        """Positions have no gaps: where one is missing, it was pruned, and the rows would be wrong without it."""
+        """Those up to the first that is missing."""
         whole = []
         for place, event in enumerate(events, checkpoint.position + 1):
             if event.position != place:
                 break
             whole.append(event)
+        if events:  # without, there may be nothing new, or nothing left: `_tell_lag` looks at that
+            self._tell_gap(checkpoint, gap_in(checkpoint.position, checkpoint.position, events))
+        return whole
+
+    def _tell_gap(self, checkpoint: Checkpoint, gap: tuple[int, int] | None) -> None:
         lost = None
-        if events and not whole:
+        if gap is not None:
             lost = (
-                f"the events from position {checkpoint.position + 1} to {(events[0].position or 0) - 1} are gone: they were "
+                f"the events from position {gap[0]} to {gap[1]} are gone: they were "
                 f"pruned before this view had read them. Rebuild it from what is left: holdfast views rebuild {self._name} --partial"
             )
         self._say(checkpoint, "gap", lost)
-        return whole
 
     async def _take(self, checkpoint: Checkpoint, events: list[OutboxEvent], retries: Retries) -> bool:
         heard = hear(self._projection, events)
@@ -264,9 +269,12 @@ class Term:
     async def _tell_lag(self) -> None:
         if monotonic() - self._told >= _TOLD:
             self._told = monotonic()
-            lag = await lag_of(self._store, self._name)
-            if lag is not None:
-                note("view.lag", view=self._name, events=lag.events, seconds=lag.seconds, aside=lag.aside)
+            for checkpoint in await self._store.views.checkpoints(view=self._name):
+                lag = await lag_at(self._store, checkpoint)
+                if lag.gap is not None:  # also when nothing is left behind it
+                    self._tell_gap(checkpoint, lag.gap)
+                if checkpoint.state == "serving":
+                    note("view.lag", view=self._name, events=lag.events, seconds=lag.seconds, aside=lag.aside)
 
 
 class Retries:

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 
 import msgspec
 
-from holdfast.events.findings import examine
+from holdfast.events import findings as events
 from holdfast.fleet.looking import owner_of
 from holdfast.kernel.errors import StoreError
 from holdfast.runtime.app import Holdfast
@@ -18,6 +18,7 @@ from holdfast.runtime.cli.output import document, say
 from holdfast.runtime.cli.parser import Commands, count
 from holdfast.runtime.cli.table import clean
 from holdfast.store.findings import Finding, Level, ok, warn
+from holdfast.views import findings as views
 
 _KEYS = 1000  # that are looked at
 _NAMED = 3  # of many, so many are named
@@ -50,13 +51,13 @@ def run(options: Namespace) -> int:
 
 
 async def _examined(hf: Holdfast, processes: int) -> list[Finding]:
-    """Events and held jobs are looked at where the tables are well: that needs an open store."""
+    """Events, views and held jobs are looked at where the tables are well: that needs an open store."""
     found = [*await hf.store.diagnosis.examine(processes=processes), *await _redis(hf)]
     if not any(each.check == "tables" and each.level is Level.OK for each in found):
         return found
     hf.fleet.sit_out()
     async with hf:
-        return [*found, *await examine(hf.store), *await _held(hf)]
+        return [*found, *await events.examine(hf.store), *await views.examine(hf.store), *await _held(hf)]
 
 
 async def _redis(hf: Holdfast) -> list[Finding]:

@@ -200,6 +200,17 @@ SELECT {_ASIDE} FROM holdfast.view_aside AS a WHERE a.view = $1::text AND a.gene
     AND a.position > $3::bigint AND ($5::text IS NULL OR a.key = $5::text) ORDER BY a.position LIMIT $4"""
 
 
+def count_aside(view: str, *, generation: int | None, limit: int) -> Procedure[int]:
+    rows = yield Statement(_COUNT_ASIDE, (view, generation, limit))
+    found: int = rows[0][0]
+    return found
+
+
+_COUNT_ASIDE = """
+SELECT count(*) FROM (SELECT 1 FROM holdfast.view_aside WHERE view = $1::text AND generation = coalesce($2::bigint,
+    (SELECT generation FROM holdfast.view WHERE view = $1::text AND state = 'serving')) LIMIT $3) AS counted"""
+
+
 def forget(view: str, *, actor: str) -> Procedure[bool]:
     yield Statement(_TURN, (view,))
     rows = yield Statement(_SERVING, (view,))
@@ -278,6 +289,9 @@ class Views(Subject):
     ) -> list[Aside]:
         make = partial(aside, view, generation=generation, key=key, after=after, limit=limit)
         return await self._database.read(make)
+
+    async def count_aside(self, view: str, *, generation: int | None = None, limit: int) -> int:
+        return await self._database.read(partial(count_aside, view, generation=generation, limit=limit))
 
     async def forget(self, view: str, *, actor: str) -> bool:
         return await self._database.atomic(partial(forget, view, actor=actor))

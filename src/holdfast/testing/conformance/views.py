@@ -195,6 +195,10 @@ class ViewsConformance(Conformance):
         assert [each.position for each in await store.views.aside(VIEW, after=1, limit=1)] == [2]
         assert [each.position for each in await store.views.aside(VIEW, key="b")] == [2]
         assert await store.views.aside(VIEW, generation=2) == []
+        assert await store.views.count_aside(VIEW, limit=10) == 3
+        assert await store.views.count_aside(VIEW, generation=1, limit=2) == 2
+        assert await store.views.count_aside(VIEW, generation=2, limit=10) == 0
+        assert await store.views.count_aside("nobody", limit=10) == 0
 
     async def test_another_try_is_counted_or_settles_it(self, store: Store) -> None:
         lease = await begun(store)

@@ -235,6 +235,7 @@ class ViewsMachine(StoreMachine):
         aside = {} if serving is None else serving.aside
         found = [(each.position, each.key, each.tries) for each in self.do(self.store.views.aside(view))]
         same(found, [(position, *aside[position]) for position in sorted(aside)])
+        same(self.do(self.store.views.count_aside(view, limit=1000)), len(aside))
         if serving is not None:
             held = self.do(self.store.views.load(view, serving.number, KEYS)).held
             same(held, {key for key, _ in aside.values() if key is not None})
