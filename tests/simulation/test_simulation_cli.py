@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from holdfast.testing.simulation import hunt
 from holdfast.testing.simulation.__main__ import main
 
 
@@ -37,3 +38,15 @@ def test_a_failing_seed_exits_with_an_error_and_says_how_to_replay(capsys):
     out = capsys.readouterr().out
     assert "I12 in order" in out
     assert "Replay it:" in out
+
+
+def test_seeds_that_found_planted_bugs_are_kept_beside_those_of_other_kinds(capsys, tmp_path, monkeypatch):
+    few = {name: hunt.MUTANTS[name] for name in ("no turn", "one node opens it for all")}
+    monkeypatch.setattr(hunt, "MUTANTS", few)
+    kept = tmp_path / "seeds.json"
+    kept.write_text('{"one node opens it for all": 10, "a bug of old": 3}')
+    assert main(["--mutants", "--kind", "store", "--jobs", "1", "--write", str(kept)]) == 0
+    assert "All planted bugs were found" in capsys.readouterr().out
+    seeds = hunt.known(kept)
+    assert seeds.keys() == few.keys()
+    assert seeds["one node opens it for all"] == 10

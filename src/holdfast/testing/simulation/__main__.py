@@ -9,9 +9,10 @@ import time
 from collections import Counter, defaultdict
 from collections.abc import Iterator
 from functools import partial
+from pathlib import Path
 
 from holdfast.testing.simulation import report
-from holdfast.testing.simulation.checkers import SURPRISE
+from holdfast.testing.simulation.hunt import hunt
 from holdfast.testing.simulation.kinds import KINDS, kind_of
 from holdfast.testing.simulation.many import run_many, run_one
 from holdfast.testing.simulation.mutants import MUTANTS
@@ -23,7 +24,8 @@ from holdfast.testing.simulation.sometimes import ENOUGH, missing
 def main(words: list[str] | None = None) -> int:
     options = _parse(words)
     if options.mutants:
-        return _mutants(options)
+        seeds = range(options.start, options.start + options.seeds)
+        return hunt(seeds, jobs=options.jobs, kind=options.kind, keep=options.write)
     if options.seed is not None:
         return _replay(options)
     return _many(options)
@@ -50,6 +52,9 @@ def _parse(words: list[str] | None) -> argparse.Namespace:
     )
     parser.add_argument("--mutant", choices=MUTANTS, metavar="NAME", help="plant this bug first")
     parser.add_argument("--mutants", action="store_true", help="plant every bug in turn; each must be found")
+    parser.add_argument(
+        "--write", type=Path, metavar="FILE", help="with --mutants: keep the seeds that found them"
+    )
     return parser.parse_args(words)
 
 
@@ -116,47 +121,6 @@ def _replay(options: argparse.Namespace) -> int:
     tell = _shrunk if options.shrink else report.failure
     print(tell(result, choices, options.mutant))
     return 1
-
-
-# --- the mutants ---
-
-
-def _mutants(options: argparse.Namespace) -> int:
-    survived = []
-    width = max(map(len, MUTANTS))
-    for name, mutant in MUTANTS.items():
-        if options.kind not in (None, mutant.kind):
-            continue
-        found = _first_failing(name, options)
-        if found is None:
-            survived.append(name)
-            what = "SURVIVED, or no longer fits the code"
-        else:
-            broken = next(violation for violation in found.violations if violation.invariant != SURPRISE)
-            what = f"seed {found.seed:>4}  {broken.invariant}"
-        print(f"  {name:{width}}  {what}   ({mutant.breaks})", flush=True)
-    if survived:
-        print(f"{len(survived)} planted bugs were not found in {options.seeds} seeds: {', '.join(survived)}")
-        return 1
-    print("All planted bugs were found.")
-    return 0
-
-
-def _is_void(found: Result) -> bool:
-    """Whether it was not a promise that broke, but the planting: an error that nobody expected is no proof."""
-    return all(violation.invariant == SURPRISE for violation in found.violations)
-
-
-def _first_failing(mutant: str, options: argparse.Namespace) -> Result | None:
-    seeds = range(options.start, options.start + options.seeds)
-    failing = (
-        result
-        for result in run_many(
-            seeds, jobs=options.jobs, kind=MUTANTS[mutant].kind, mutant=mutant, twice_every=0
-        )
-        if result.violations and not _is_void(result)
-    )
-    return next(failing, None)
 
 
 # --- progress ---
