@@ -11,6 +11,7 @@ from holdfast.kernel.outcomes import Cancel, Dead, Done, Retry, Snooze, Unknown
 from holdfast.store.doubts import ENDED, noted, refusal, unsure
 from holdfast.store.once import Pair, answers, pair_of
 from holdfast.store.postgres.doubts import HAS_STEPS, leave_to_person
+from holdfast.store.postgres.in_order import finish_in_order, is_in_order
 from holdfast.store.postgres.locks import Keys, Lock, lock_chain, take_chain, wait_for
 from holdfast.store.postgres.promotion import pass_on
 from holdfast.store.postgres.rows import MOVED, MOVED_J, SOON, held_by, same_id
@@ -110,6 +111,8 @@ def plain_answers(finishes: Sequence[Finish], lost: Mapping[Pair, bool]) -> list
 
 def finish(finishes: Sequence[Finish], *, beside: bool = False) -> Procedure[list[bool]]:
     """`beside`: with rows of the caller, which must not commit with another end than that."""
+    if len(finishes) == 1 and is_in_order(finishes[0]) and (yield from finish_in_order(finishes[0])):
+        return [True]
     if not is_plain(finishes):
         return (yield from end([ending(item) for item in finishes], beside=beside))
     accepted = plain_answers(finishes, (yield from _done(finishes, impatient=False)))

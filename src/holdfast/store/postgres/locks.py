@@ -53,6 +53,11 @@ def lock_chain(keys: Sequence[Keys]) -> Procedure[None]:
     yield from _lock(_CONCURRENCY, {*_slots(keys), *following})
 
 
+def lock_order(keys: Keys) -> Procedure[None]:
+    """Wait until the turn in this order is ours to pass on, to who needs nothing else."""
+    yield from _lock(_ORDERING, _orders([keys]))
+
+
 def take_own(keys: Sequence[Keys]) -> Procedure[dict[Keys, Lock]]:
     """For who takes turns and slots, and lets go of none: lock what is free; the answer is who lacks which lock."""
     orders = yield from _take(_ORDERING, _orders(keys))

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from holdfast.kernel.errors import LeaseLost
 from holdfast.kernel.outcomes import Cancel, Dead, Done, Outcome, Retry, Snooze, Unknown
 from holdfast.store.ports import Store
+from holdfast.store.records import Finish
 from holdfast.store.states import Held, State
 from holdfast.testing.conformance.harness import Conformance
 from holdfast.testing.conformance.kit import (
@@ -14,6 +16,7 @@ from holdfast.testing.conformance.kit import (
     ids,
     put,
     put_many,
+    raises,
     state_of,
     take,
     take_one,
@@ -81,6 +84,44 @@ class OrderingConformance(Conformance):
         await self.advance(store, 30)
         await store.holds.promote()
         assert ids(await take(store, 10)) == [later]
+
+    async def test_a_finish_in_a_transaction_gives_the_next_its_turn_and_nothing_else(
+        self, store: Store
+    ) -> None:
+        await put(store, concurrency="c", concurrency_limit=1)
+        await put(store, ordered="o")
+        following = [
+            (await put(store, ordered="o"), READY),
+            (await put(store, ordered="o", concurrency="c", concurrency_limit=1), held(Held.CONCURRENCY)),
+        ]
+        await store.holds.promote()
+        holder, claim = sorted(await take(store, 10), key=lambda claim: claim.ordered is not None)
+        for job_id, becomes in following:
+            async with store.transaction() as tx:
+                assert await store.claims.finish([Finish(claim, Done(result="7"))], tx=tx) == [True]
+            assert (await the(store, claim.job_id)).result == "7"
+            assert await state_of(store, job_id) == becomes
+            claims = await take(store, 10)
+            claim = claims[0] if claims else claim
+        await end(store, holder)
+        claim, later = await take_one(store), await put(store, ordered="o", delay=60)
+        await store.holds.promote()
+        async with store.transaction() as tx:
+            await store.claims.finish([Finish(claim, Done())], tx=tx)
+        assert await state_of(store, later) == held(Held.TIME)
+
+    async def test_a_finish_in_a_transaction_by_who_lost_the_claim_passes_no_turn_on(
+        self, store: Store
+    ) -> None:
+        _, second = await put_many(store, 2, ordered="o")
+        await store.holds.promote()
+        claim = await take_one(store)
+        await self.advance(store, LEASE + 1)
+        await store.claims.rescue()
+        with raises(LeaseLost):
+            async with store.transaction() as tx:
+                await store.claims.finish([Finish(claim, Done())], tx=tx)
+        assert await state_of(store, second) == held(Held.ORDERING)
 
     async def test_the_turn_is_kept_through_retries_snoozes_releases_and_holds(self, store: Store) -> None:
         first, second = await put_many(store, 2, ordered="o")
