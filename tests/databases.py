@@ -31,7 +31,7 @@ _EMPTY = f"""
     UPDATE holdfast.event_position SET value = 0;
     DELETE FROM holdfast.view; DELETE FROM holdfast.view_row; DELETE FROM holdfast.view_aside; DELETE FROM holdfast.seen;
     DELETE FROM holdfast.cache; DELETE FROM holdfast.cache_tag;
-    DELETE FROM holdfast.saga; UPDATE holdfast.saga_reader SET position = NULL;
+    DELETE FROM holdfast.saga; UPDATE holdfast.saga_reader SET position = NULL, until = 0, woken = 0;
     SET session_replication_role = replica; DELETE FROM holdfast.audit; RESET session_replication_role;
     DELETE FROM holdfast.migration WHERE number > {_NEWEST};
     DO $$ DECLARE name text; BEGIN

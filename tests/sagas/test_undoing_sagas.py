@@ -485,7 +485,12 @@ async def test_a_saga_that_takes_too_long_is_undone(hf):
 
     record = await settled(hf, await trip.start())
     assert record.state is SagaState.UNDONE
-    assert done == ["hotel", "undo wait", "undo hotel"] or done == []  # a busy machine may not even begin
+    come_to = [
+        ["hotel", "undo wait", "undo hotel"],
+        ["hotel", "undo hotel"],
+        [],
+    ]  # on a busy machine not so far
+    assert done in come_to
 
 
 async def test_a_step_that_takes_too_long_fails(hf):

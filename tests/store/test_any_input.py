@@ -189,7 +189,7 @@ VERBS = {
         },
     ),
     "sagas.listen": ([CLAIM, Step(name="s", number=0), Wait(kind="signal", name="n")], {}),
-    "sagas.hear": ([LEASE], {"limit": 5}),
+    "sagas.hear": ([LEASE], {"limit": 5, "portion": 5}),
     "sagas.cancel": (["none"], {"actor": "a", "reason": "r", "done_too": False}),
     "sagas.retry": (["none"], {"actor": "a"}),
     "sagas.settle": (["none", "s"], {"done": True, "result": "1", "actor": "a"}),

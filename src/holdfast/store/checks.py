@@ -296,10 +296,11 @@ def check_held(held: Any) -> Held | None:
     return Held(held)
 
 
-def check_reason(reason: Any) -> None:
-    """For people: any characters, which the store makes fit."""
+def check_reason(reason: Any) -> str:
+    """For people: any text, made fit. It is kept more than once, so an endless one is cut here."""
     if not isinstance(reason, str):
         raise UsageError(f"A reason is text, not {show(reason)} ({type(reason).__name__}).")
+    return storable(reason)
 
 
 def all_held(finishes: Sequence[Finish], accepted: list[bool]) -> list[bool]:

@@ -300,7 +300,7 @@ RULES: dict[str, dict[str, dict[str, Check]]] = {
             "rest": s.check_rest,
         },
         "listen": {"claim": c.check_claim, "step": c.check_step, "wait": s.check_wait},
-        "hear": {"lease": c.check_held_lease, "limit": _limit},
+        "hear": {"lease": c.check_held_lease, "limit": _limit, "portion": _limit},
         "cancel": {
             "saga_id": _saga,
             "actor": _name("actor"),

@@ -74,8 +74,10 @@ class Sagas(Protocol):
         from when the saga began.
         """
 
-    async def hear(self, lease: Lease, *, limit: int = 500) -> int | None:
+    async def hear(self, lease: Lease, *, limit: int = 500, portion: int = 2000) -> int | None:
         """Read the next published events, wake the sagas that wait for one of them, and go on behind them: one commit.
+
+        When more sagas than a portion wait for them, the next call reads the same events and wakes the next portion.
 
         Returns how many were read. None: the lease is lost. While no saga waits for events, none are read.
         """

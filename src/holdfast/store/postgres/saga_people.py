@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import msgspec
 
-from holdfast.kernel.show import storable
 from holdfast.store import saga_verdicts as verdicts
 from holdfast.store.postgres.audit import audited
 from holdfast.store.postgres.saga_waits import ROUSE
@@ -54,7 +53,7 @@ def cancel(saga_id: str, *, actor: str, reason: str, done_too: bool) -> Procedur
     if found.generation is None:
         return SagaAnswer(saga_id, "no_job", found.state)
     asked = "UPDATE holdfast.saga SET asked = $2::text, at = holdfast.now() WHERE seq = $1::bigint"
-    yield Statement(asked, (found.seq, storable(reason)))
+    yield Statement(asked, (found.seq, reason))
     yield audited([verdicts.cancelled(saga_id, found.state, actor=actor, reason=reason)])
     return SagaAnswer(saga_id, "accepted", (yield from _go_on(found)))
 
@@ -63,7 +62,7 @@ def _undo_done(found: Found, saga_id: str, *, actor: str, reason: str) -> Proced
     """Its job is live again: what it has done stands in its steps."""
     if not (yield Statement(_REVIVE, (found.job_id,))):
         return SagaAnswer(saga_id, "no_job", found.state)
-    yield Statement(_UNDO_DONE, (found.seq, storable(reason)))
+    yield Statement(_UNDO_DONE, (found.seq, reason))
     yield audited([verdicts.cancelled(saga_id, found.state, actor=actor, reason=reason)])
     return SagaAnswer(saga_id, "accepted", SagaState.COMPENSATING)
 
@@ -157,7 +156,7 @@ def park_lost(limit: int) -> Procedure[list[str]]:
 
 _FIND_LOST = """
 SELECT j.id::text, s.id, j.state, j.reason FROM holdfast.job j, holdfast.saga s
-WHERE j.state IN ('dead', 'unknown') AND s.job_id = ANY(ARRAY[j.id])
+WHERE j.state IN ('dead', 'unknown') AND starts_with(j.task, 'saga:') AND s.job_id = ANY(ARRAY[j.id])
     AND s.state IN ('running', 'waiting', 'compensating') LIMIT $1"""
 _PARK = """
 UPDATE holdfast.saga s SET state = 'parked', error = g.told, waits = NULL, at = holdfast.now()

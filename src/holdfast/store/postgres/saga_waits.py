@@ -101,22 +101,33 @@ WHERE o.key = $4::text AND o.key IS NOT NULL AND o.type = $1::text AND o.positio
 ORDER BY o.version LIMIT 1"""
 
 
-def hear(lease: Lease, *, limit: int) -> Procedure[int | None]:
+def hear(lease: Lease, *, limit: int, portion: int) -> Procedure[int | None]:
     """While nobody waits, the reader goes to the end of the log: who begins to wait looks there first."""
     if not (yield from fence(lease)):
         return None
-    [(at,)] = yield Statement("SELECT position FROM holdfast.saga_reader FOR UPDATE")
+    [(at, until, woken)] = yield Statement(
+        "SELECT position, until, woken FROM holdfast.saga_reader FOR UPDATE"
+    )
     [(newest, is_awaited)] = yield Statement(_NEWEST)
-    events: Sequence[Sequence[int]] = []
-    if at is not None and at < newest and is_awaited:
-        events = yield Statement(_READ, (at, limit))
-        if events:
-            newest = events[-1][0]
-            meant = yield Statement(_MEANT, (at, newest))
-            yield from wake([row[0] for row in meant])
-    if at != newest:
-        yield Statement("UPDATE holdfast.saga_reader SET position = $1::bigint", (newest,))
+    if at is None or at >= newest or not is_awaited:
+        if at != newest:
+            yield Statement(_GO_TO, (newest,))
+        return 0
+    if until <= at:  # nothing is left over of what was read before
+        until, woken = newest, 0
+    events = yield Statement(_READ, (at, until, limit))
+    until = events[-1][0] if events else until
+    meant = [row[0] for row in (yield Statement(_MEANT, (at, until, woken, portion)))]
+    yield from wake(meant)
+    if len(meant) < portion:
+        yield Statement(_GO_TO, (until,))
+    else:  # of these events there may be more to tell
+        yield Statement(_GO_ON, (until, meant[-1]))
     return len(events)
+
+
+_GO_TO = "UPDATE holdfast.saga_reader SET position = $1::bigint"
+_GO_ON = "UPDATE holdfast.saga_reader SET until = $1::bigint, woken = $2::bigint"
 
 
 def has_news() -> Procedure[bool]:
@@ -128,12 +139,13 @@ def has_news() -> Procedure[bool]:
 
 _NEWEST = """
 SELECT (SELECT value FROM holdfast.event_position), EXISTS (SELECT FROM holdfast.saga_wait WHERE kind = 'event')"""
-_READ = "SELECT position FROM holdfast.outbox WHERE position > $1::bigint ORDER BY position LIMIT $2"
+_READ = """SELECT position FROM holdfast.outbox WHERE position > $1::bigint AND position <= $2::bigint
+    ORDER BY position LIMIT $3"""
 _MEANT = """
 SELECT DISTINCT w.saga FROM holdfast.outbox o
 JOIN holdfast.saga_wait w ON w.kind = 'event' AND w.name = o.type AND (w.key IS NULL OR w.key = o.key)
 JOIN holdfast.saga s ON s.seq = w.saga AND s.started_at <= o.time
-WHERE o.position > $1::bigint AND o.position <= $2::bigint ORDER BY w.saga"""
+WHERE o.position > $1::bigint AND o.position <= $2::bigint AND w.saga > $3::bigint ORDER BY w.saga LIMIT $4"""
 
 
 def signal(saga_id: str, name: str, value: str) -> Procedure[SagaAnswer]:

@@ -246,10 +246,11 @@ class Sagas(Subject):
         make = partial(saga_waits.listen, claim, step, wait)
         return await self._database.atomic(make, repeatable=True)
 
-    async def hear(self, lease: Lease, *, limit: int = 500) -> int | None:
+    async def hear(self, lease: Lease, *, limit: int = 500, portion: int = 2000) -> int | None:
         if not await self._database.read(saga_waits.has_news):
             return 0  # looking must not cost a transaction
-        heard = await self._database.atomic(partial(saga_waits.hear, lease, limit=limit), repeatable=True)
+        make = partial(saga_waits.hear, lease, limit=limit, portion=portion)
+        heard = await self._database.atomic(make, repeatable=True)
         if heard:
             self._home.hint((EVERYONE,))
         return heard

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import msgspec
 
-from holdfast.kernel.show import storable
 from holdfast.store import saga_verdicts as verdicts
 from holdfast.store.saga_records import STUCK, SagaAnswer, SagaState
 from holdfast.store.sqlite import audit, dead
@@ -63,7 +62,7 @@ def cancel(db: Db, saga_id: str, *, actor: str, reason: str, done_too: bool) -> 
         return _undo_done(db, found, saga_id, actor=actor, reason=reason)
     if found.job_state is None:
         return SagaAnswer(saga_id, "no_job", found.state)
-    db.run("UPDATE holdfast_saga SET asked = ?, at = ? WHERE seq = ?", storable(reason), db.now, found.seq)
+    db.run("UPDATE holdfast_saga SET asked = ?, at = ? WHERE seq = ?", reason, db.now, found.seq)
     audit.write(db, verdicts.cancelled(saga_id, found.state, actor=actor, reason=reason))
     return SagaAnswer(saga_id, "accepted", _go_on(db, found))
 
@@ -74,7 +73,7 @@ def _undo_done(db: Db, found: Found, saga_id: str, *, actor: str, reason: str) -
         return SagaAnswer(saga_id, "no_job", found.state)
     db.run(_REVIVE, db.draw("rank"), found.job)
     db.run("DELETE FROM holdfast_over WHERE seq = ?", found.job)
-    db.run(_UNDO_DONE, storable(reason), db.now, found.seq)
+    db.run(_UNDO_DONE, reason, db.now, found.seq)
     audit.write(db, verdicts.cancelled(saga_id, found.state, actor=actor, reason=reason))
     return SagaAnswer(saga_id, "accepted", SagaState.COMPENSATING)
 

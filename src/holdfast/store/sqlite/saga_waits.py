@@ -14,7 +14,6 @@ from holdfast.store.sqlite.connection import Db, numbers
 from holdfast.store.sqlite.leases import is_held
 from holdfast.store.sqlite.outbox import published_before
 from holdfast.store.sqlite.relaying import COLUMNS, to_event
-from holdfast.store.sqlite.rows import Row
 from holdfast.store.steps import Progress, Step
 
 _LISTEN = """INSERT INTO holdfast_saga_wait (saga, step, kind, name, key) VALUES (?, ?, ?, ?, ?)
@@ -94,20 +93,33 @@ _OF_KEY = f"""
     ORDER BY version LIMIT 1"""
 
 
-def hear(db: Db, lease: Lease, *, limit: int) -> int | None:
+def hear(db: Db, lease: Lease, *, limit: int, portion: int) -> int | None:
     """While nobody waits, the reader goes to the end of the log: who begins to wait looks there first."""
     if not is_held(db, lease):
         return None
     newest: int = db.value("SELECT value FROM holdfast_counter WHERE name = 'position'")
-    at: int | None = db.value("SELECT position FROM holdfast_saga_reader")
-    events: list[Row] = []
-    if at is not None and at < newest and _is_awaited(db):
-        events = db.rows(_READ, at, limit)
-        wake(db, [saga for (saga,) in db.rows(_MEANT, at, events[-1][0])] if events else [])
-        newest = events[-1][0] if events else newest
-    if at != newest:
-        db.run("UPDATE holdfast_saga_reader SET position = ?", newest)
+    at, until, woken = _reader(db)
+    if at is None or at >= newest or not _is_awaited(db):
+        if at != newest:
+            db.run("UPDATE holdfast_saga_reader SET position = ?", newest)
+        return 0
+    if until <= at:  # nothing is left over of what was read before
+        until, woken = newest, 0
+    events = db.rows(_READ, at, until, limit)
+    until = events[-1][0] if events else until
+    meant = [saga for (saga,) in db.rows(_MEANT, at, until, woken, portion)]
+    wake(db, meant)
+    if len(meant) < portion:
+        db.run("UPDATE holdfast_saga_reader SET position = ?", until)
+    else:  # of these events there may be more to tell
+        db.run("UPDATE holdfast_saga_reader SET until = ?, woken = ?", until, meant[-1])
     return len(events)
+
+
+def _reader(db: Db) -> tuple[int | None, int, int]:
+    row = db.row("SELECT position, until, woken FROM holdfast_saga_reader")
+    assert row is not None
+    return row[0], row[1], row[2]
 
 
 def has_news(db: Db) -> bool:
@@ -120,12 +132,12 @@ def _is_awaited(db: Db) -> bool:
     return db.value("SELECT 1 FROM holdfast_saga_wait WHERE kind = 'event' LIMIT 1") is not None
 
 
-_READ = "SELECT position FROM holdfast_outbox WHERE position > ? ORDER BY position LIMIT ?"
+_READ = "SELECT position FROM holdfast_outbox WHERE position > ? AND position <= ? ORDER BY position LIMIT ?"
 _MEANT = """
     SELECT DISTINCT w.saga FROM holdfast_outbox AS o CROSS JOIN holdfast_saga_wait AS w
     ON w.kind = 'event' AND w.name = o.type AND (w.key IS NULL OR w.key = o.key)
     CROSS JOIN holdfast_saga AS s ON s.seq = w.saga AND s.started_at <= o.time
-    WHERE o.position > ? AND o.position <= ?"""
+    WHERE o.position > ? AND o.position <= ? AND w.saga > ? ORDER BY w.saga LIMIT ?"""
 
 
 def signal(db: Db, saga_id: str, name: str, value: str) -> SagaAnswer:

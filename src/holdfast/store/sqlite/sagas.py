@@ -216,10 +216,11 @@ class Sagas(Subject):
         call = partial(saga_waits.listen, claim=claim, step=step, wait=wait, held=_HELD)
         return await self._file.write(call, repeatable=True)
 
-    async def hear(self, lease: Lease, *, limit: int = 500) -> int | None:
+    async def hear(self, lease: Lease, *, limit: int = 500, portion: int = 2000) -> int | None:
         if not await self._file.read(saga_waits.has_news):
             return 0  # looking must not cost a commit
-        heard = await self._file.write(partial(saga_waits.hear, lease=lease, limit=limit), repeatable=True)
+        call = partial(saga_waits.hear, lease=lease, limit=limit, portion=portion)
+        heard = await self._file.write(call, repeatable=True)
         if heard:
             self._file.hint((EVERYONE,))
         return heard

@@ -355,6 +355,26 @@ class SagasConformance(Conformance):
         assert await self._woken(store, waits) == ["one", "any"]
         assert await store.sagas.hear(lease) == 0
 
+    async def test_many_who_wait_for_one_event_are_woken_in_portions(self, store: Store) -> None:
+        lease = await self._reader(store)
+        names = [f"s:{number}" for number in range(5)]
+        await self._waits_for(store, "other", "shipped")
+        for name in names:
+            await self._waits_for(store, name, "paid")
+        await self._publish(store, "paid", "k:1")
+        assert await store.sagas.hear(lease, portion=2) == 1
+        assert await self._woken(store, names) == names[:2]
+        await self._publish(store, "shipped", "k:1")
+        assert [await store.sagas.hear(lease, portion=2) for _ in range(2)] == [1, 1]
+        assert await self._woken(store, [*names, "other"]) == names
+        assert [await store.sagas.hear(lease, portion=2) for _ in range(2)] == [1, 0]
+        assert await self._woken(store, ["other"]) == ["other"]
+
+    async def _waits_for(self, store: Store, name: str, event: str) -> None:
+        claim = await started(store, name)
+        assert await store.sagas.listen(claim, begun("w"), Wait(kind="event", name=event)) is not None
+        await store.sagas.write(claim, move=WAITING, rest=Rest())
+
     async def test_an_event_since_the_saga_began_is_heard_at_once(self, store: Store) -> None:
         await self._publish(store, "paid", "k:1")
         await self.advance(store, 1)
@@ -437,6 +457,13 @@ class SagasConformance(Conformance):
         assert (await saga(store, "a")).asked == "too dear"
         [entry] = await store.audit.find(subject="saga:a")
         assert (entry.actor, entry.action) == ("ada", "saga.cancel")
+
+    async def test_an_endless_reason_is_cut_wherever_it_is_kept(self, store: Store) -> None:
+        await started(store, "a")
+        await store.sagas.cancel("a", actor="ada", reason="no " * 1_000_000)
+        [entry] = await store.audit.find(subject="saga:a")
+        assert len((await saga(store, "a")).asked or "") < 10_000
+        assert len(entry.after or "") < 10_000
 
     async def test_who_wants_it_undone_wakes_it(self, store: Store) -> None:
         claim = await started(store, "a")
