@@ -15,7 +15,7 @@ unexport PYTHONDONTWRITEBYTECODE
 # A .venv whose interpreter is gone is made again.
 $(shell $(run) -c '' >/dev/null 2>&1 || rm -f $(ready))
 
-.PHONY: help demo test test-again check chaos sim sim-mutants bench bench-guards bench-events bench-store bench-profile format lock lock-bench
+.PHONY: help demo test test-again check chaos sim sim-mutants bench bench-guards bench-events bench-sagas bench-store bench-profile format lock lock-bench
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -54,6 +54,9 @@ bench-guards: $(ready) ## Measure what a guard adds to a call, beside the librar
 
 bench-events: $(ready) ## Measure events from emit to handled, beside FastStream and the raw clients, in 15 minutes
 	@$(run) -m bench.events $(ARGS)
+
+bench-sagas: $(ready) ## Measure sagas of five steps beside DBOS, and 100,000 that sleep, in 8 minutes
+	@$(run) -m bench.sagas $(ARGS)
 
 bench-store: $(ready) ## Measure the table designs and the shipped verbs beside the raw limit, on both stores
 	@$(run) -m bench.schema $(ARGS)

@@ -14,6 +14,7 @@ from typing import Any
 from bench import drain, enqueue, latency, recovery
 from bench.events import flow
 from bench.place import folder
+from bench.sagas import sleeping as sleep
 
 MEASURES = {
     "enqueue_one": enqueue.one,
@@ -23,6 +24,10 @@ MEASURES = {
     "steps": drain.drain_steps,
     "latency": latency.latency,
     "recovery": recovery.recovery,
+    "sagas": drain.drain,
+    "sagas_plain": drain.drain,
+    "sagas_started": drain.drain,
+    "sleeping": sleep.sleeping,
     "events": flow.events,
     "events_plain": flow.events,
     "emit_one": flow.emit_one,

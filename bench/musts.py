@@ -116,6 +116,25 @@ def event_musts(figures: Sequence[Figure]) -> Iterator[Must]:
         )
 
 
+def saga_musts(figures: Sequence[Figure]) -> Iterator[Must]:
+    """Of sagas, which are measured by themselves."""
+    table = Table(figures)
+    for measure, what in (
+        ("sagas", "of five steps with undos"),
+        ("sagas_plain", "of five steps without undos"),
+        ("sagas_started", "started where they run"),
+    ):
+        reached = table.over("postgres", measure, table.rate("dbos", "postgres", measure))
+        yield Must(f"postgres: sagas {what} ahead of dbos", 1.0, reached)
+    for store in ("postgres", "sqlite"):
+        gained = table.rate("holdfast", store, "sleeping_memory")
+        yield Must(
+            f"{store}: a worker grows by less than 50 MB while 100,000 sagas sleep",
+            1.0,
+            None if gained is None else 50 / max(gained, 0.1),
+        )
+
+
 def _drain_on_postgres(table: Table) -> Iterator[Must]:
     for peer, wanted in (("pgqueuer", 1.3), ("procrastinate", 20.0), ("dbos", 20.0), ("saq", 20.0)):
         reached = table.over("postgres", "drain", table.rate(peer, "postgres", "drain"))

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from bench import report
-from bench.musts import event_musts, guard_musts, musts
+from bench.musts import Must, event_musts, guard_musts, musts, saga_musts
 from bench.profile.parts import ORDER
 from bench.schema import report as file
 from bench.schema.model import Figure
@@ -114,6 +114,27 @@ stamp, deliver, claim. Each begins with the hint of the one before it.
 """
 
 
+_SAGAS = """\
+## Sagas
+
+Made by `make bench-sagas`, in about 8 minutes. All systems of one measure run in one run, in turns; the figure is the median of three
+rounds (of those that sleep: one).
+
+- **The work.** A function with five steps, each an async function that returns its number, and about 100 bytes of arguments. 2 worker
+  processes (SQLite: 1) with room for 100 sagas each. The sagas are started before; the clock runs as for *drain*. *Started by the
+  processes that run them*: 100 callers in each process, and the start counts too.
+- **DBOS** has workflows and no undos: its saga is a workflow with the way back in its `except`, as its manual says. It runs on the same
+  PostgreSQL with the same durability, from its queue with a concurrency of 100 and a look every 50 ms (1 s as it comes), or by
+  `start_workflow_async`, each caller waiting for the result. Its steps are recorded when they are done.
+- **With undos**, Holdfast commits how a step is undone before its call, and its result after it: ten commits for a saga. Without
+  undos five, as DBOS. Commits of sagas that run at the same time are made together.
+- **The limit** is what PostgreSQL through asyncpg and SQLite through APSW can do: 100 rows are claimed, written to a table of steps ten
+  (five) times, one commit each time, and deleted.
+- **Asleep.** One worker process; 100,000 sagas sleep for a day, and that day is then ended for all at once, in the database. Its memory is
+  compared with what it had when the first 100 slept. Of DBOS 2,000 sleep, in the memory of their process; they cannot be woken from outside.
+"""
+
+
 def write(where: Path, results: Path) -> Path:
     where.mkdir(parents=True, exist_ok=True)
     page = where / "benchmarks.md"
@@ -130,6 +151,8 @@ def render(where: Path, results: Path) -> str:
         parts.append(_guards(where, results, file.read(results / "guards.json")))
     if (results / "events.json").exists():
         parts.append(_events(where, results, file.read(results / "events.json")))
+    if (results / "sagas.json").exists():
+        parts.append(_sagas(where, results, file.read(results / "sagas.json")))
     profile = Path(__file__).parent / "results" / "profile.json"
     if profile.exists():
         parts.append(_profile(file.read(profile)))
@@ -167,9 +190,20 @@ def _guards(where: Path, results: Path, found: Sequence[Figure]) -> str:
 
 
 def _events(where: Path, results: Path, found: Sequence[Figure]) -> str:
-    parts = [_EVENTS]
-    if (results / "events.png").exists():
-        parts.append(f"![Events]({os.path.relpath(results / 'events.png', where)})\n")
+    return "\n".join(
+        [_EVENTS, _chapter(where, results / "events.png", found, event_musts(found)), _EVENTS_WHY]
+    )
+
+
+def _sagas(where: Path, results: Path, found: Sequence[Figure]) -> str:
+    return "\n".join([_SAGAS, _chapter(where, results / "sagas.png", found, saga_musts(found))])
+
+
+def _chapter(where: Path, picture: Path, found: Sequence[Figure], musts: Iterable[Must]) -> str:
+    """What all chapters have that are measured by themselves."""
+    parts = []
+    if picture.exists():
+        parts.append(f"![{picture.stem.capitalize()}]({os.path.relpath(picture, where)})\n")
     load = max((float(str(each.config.get("load", 0.0))) for each in found), default=0.0)
     if load > _BUSY:
         parts.append(
@@ -178,16 +212,7 @@ def _events(where: Path, results: Path, found: Sequence[Figure]) -> str:
         )
     versions = {each.config["package"]: each.config["version"] for each in found if "version" in each.config}
     told = "Versions: " + ", ".join(f"{name} {version}" for name, version in sorted(versions.items())) + "."
-    parts += [
-        report.musts_markdown(list(event_musts(found))),
-        "",
-        report.markdown(found),
-        "",
-        told,
-        "",
-        _EVENTS_WHY,
-    ]
-    return "\n".join(parts)
+    return "\n".join([*parts, report.musts_markdown(list(musts)), "", report.markdown(found), "", told, ""])
 
 
 def _spread(found: Sequence[Figure]) -> float:

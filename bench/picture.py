@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import sys
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
@@ -31,6 +32,12 @@ PANELS = {
     "emit_concurrent": "Emit with a row, 50 callers at once, events/s",
     "event_latency_p50": "From the commit until the handler, median, ms (less is better)",
     "event_latency_p99": "From the commit until the handler, p99, ms (less is better)",
+    "sagas": "Sagas of five steps, each with its undo, sagas/s",
+    "sagas_plain": "Sagas of five steps, without undos, sagas/s",
+    "sagas_started": "With undos, started by the processes that run them, sagas/s",
+    "sleeping_begin": "Sagas that fall asleep, sagas/s",
+    "sleeping_each": "Memory of the worker for each saga that sleeps, KB (less is better)",
+    "sleeping_wake": "Until 100,000 sagas that wake at once are done, s (less is better)",
     "guard_retry_p50": "Retry, median, µs",
     "guard_breaker_p50": "Breaker, median, µs",
     "guard_limiter_p50": "Limiter, median, µs",
@@ -42,10 +49,12 @@ OF_GUARDS = "What a guard adds to a call, measured in one run; logarithmic scale
 OF_EVENTS = (
     "Events: Holdfast beside FastStream and the raw clients (limit), measured in one run; logarithmic scales."
 )
+OF_SAGAS = "Sagas: Holdfast beside DBOS and what the store itself could do (limit), measured in one run; logarithmic scales."
 TITLE = (
     "Holdfast beside its peers, measured in one run; logarithmic scales. "
     "Hatched: a job that was acknowledged may be lost with the power."
 )
+TITLES = {("guard_",): OF_GUARDS, ("event", "emit"): OF_EVENTS, ("sagas", "sleeping"): OF_SAGAS}
 ORDER = ("postgres", "redis", "nats", "sqlite", "memory")
 COLOURS = {
     "holdfast": "#c2410c",
@@ -74,12 +83,16 @@ def draw(figures: list[dict[str, Any]], picture: Path) -> None:
             _panel(axis, PANELS[measure], bars)
         for axis in row[len(pair) :]:
             axis.axis("off")
-    is_of_guards = all(measure.startswith("guard_") for measure in shown)
-    is_of_events = all(measure.startswith(("event", "emit")) for measure in shown)
-    title = OF_GUARDS if is_of_guards else OF_EVENTS if is_of_events else TITLE
-    canvas.suptitle(title, fontsize=11, x=0.01, ha="left")
+    canvas.suptitle(_title(shown), fontsize=11, x=0.01, ha="left")
     canvas.tight_layout(rect=(0, 0, 1, 0.985), h_pad=2.0, w_pad=3.0)
     canvas.savefig(picture, dpi=110)
+
+
+def _title(shown: Iterable[str]) -> str:
+    for begins, title in TITLES.items():
+        if all(measure.startswith(begins) for measure in shown):
+            return title
+    return TITLE
 
 
 def _bars(figures: list[dict[str, Any]], measure: str) -> list[dict[str, Any]]:

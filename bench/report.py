@@ -27,6 +27,13 @@ MEASURES = {
     "event_latency_p50": "from the commit until the handler, p50",
     "event_latency_p99": "from the commit until the handler, p99",
     "relay_memory": "memory that a relay gains while it publishes a backlog",
+    "sagas": "sagas of five steps, each with its undo",
+    "sagas_plain": "sagas of five steps, without undos",
+    "sagas_started": "the same with undos, started by the processes that run them",
+    "sleeping_begin": "sagas that fall asleep",
+    "sleeping_each": "memory of the worker for each saga that sleeps",
+    "sleeping_memory": "memory that a worker gains while 100,000 sagas sleep",
+    "sleeping_wake": "until 100,000 sagas that wake at once are done",
     **{
         f"guard_{kind}{waiting}_{part}": f"{what}{', when the call waits' if waiting else ''}, {part}"
         for kind, what in (
@@ -40,7 +47,7 @@ MEASURES = {
         for part in ("p50", "p99")
     },
 }
-LESS_IS_BETTER = {"µs", "ms", "MB", "s"}
+LESS_IS_BETTER = {"µs", "ms", "KB", "MB", "s"}
 Row = tuple[str, str, str, str, str]
 
 

@@ -24,12 +24,12 @@ CREATE TABLE IF NOT EXISTS job (
     locked_at timestamptz, args text NOT NULL);
 CREATE INDEX IF NOT EXISTS job_ready ON job (queue, run_at, id) WHERE state = 0"""
 _INSERT = "INSERT INTO job (args) VALUES ($1)"
-_CLAIM = f"""
+CLAIM = """
 UPDATE job SET state = 1, attempt = attempt + 1, locked_at = now() WHERE id IN (
     SELECT id FROM job WHERE queue = 'default' AND state = 0 AND run_at <= now()
-    ORDER BY run_at, id LIMIT {BATCH} FOR UPDATE SKIP LOCKED)
+    ORDER BY run_at, id LIMIT $1 FOR UPDATE SKIP LOCKED)
 RETURNING id, args"""
-_DELETE = "DELETE FROM job WHERE id = ANY($1::bigint[])"
+DELETE = "DELETE FROM job WHERE id = ANY($1::bigint[])"
 
 Connection = Any  # asyncpg has no types
 
@@ -68,15 +68,22 @@ def enqueue_bulk(seconds: float, size: int, **_: Any) -> dict[str, Any]:
 def drain(guess: float, seconds: float, processes: int, **_: Any) -> dict[str, Any]:
     """Claim a batch, then delete it, in several processes with a connection each."""
     jobs = int(guess * seconds)
+    fill(jobs)
+    (speed,) = race(_drain, processes, url())
+    return {"rate": speed.rate, "jobs": jobs, "seconds": round(jobs / speed.rate, 2), "batch": BATCH}
 
-    async def fill(connection: Connection) -> dict[str, Any]:
+
+def fill(jobs: int, more: str = "") -> None:
+    """A table with so many jobs, and whatever else is to be there."""
+
+    async def run(connection: Connection) -> dict[str, Any]:
+        if more:
+            await connection.execute(more)
         await _copy(connection, jobs)
         await connection.execute("VACUUM ANALYZE job")
         return {}
 
-    _with_table(fill)
-    (speed,) = race(_drain, processes, url())
-    return {"rate": speed.rate, "jobs": jobs, "seconds": round(jobs / speed.rate, 2), "batch": BATCH}
+    _with_table(run)
 
 
 def _drain(barrier: Barrier, address: str) -> list[Lap]:
@@ -85,11 +92,11 @@ def _drain(barrier: Barrier, address: str) -> list[Lap]:
 
 async def _empty(barrier: Barrier, address: str) -> Lap:
     connection = await asyncpg.connect(address)
-    claim, delete = await connection.prepare(_CLAIM), await connection.prepare(_DELETE)
+    claim, delete = await connection.prepare(CLAIM), await connection.prepare(DELETE)
     barrier.wait()
     jobs, cpu, start = 0, time.process_time(), time.time()
     end = start
-    while rows := await claim.fetch():
+    while rows := await claim.fetch(BATCH):
         await delete.fetch([row[0] for row in rows])
         jobs, end = jobs + len(rows), time.time()
     await connection.close()

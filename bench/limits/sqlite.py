@@ -18,16 +18,16 @@ CREATE TABLE job (
     attempt INTEGER NOT NULL DEFAULT 0, run_at REAL NOT NULL DEFAULT 0, locked_at REAL, args TEXT NOT NULL);
 CREATE INDEX job_ready ON job (queue, run_at, id) WHERE state = 0"""
 _INSERT = "INSERT INTO job (args) VALUES (?)"
-_CLAIM = """
+CLAIM = """
 UPDATE job SET state = 1, attempt = attempt + 1, locked_at = ?1 WHERE id IN (
     SELECT id FROM job WHERE queue = 'default' AND state = 0 AND run_at <= ?1 ORDER BY run_at, id LIMIT ?2)
 RETURNING id, args"""
-_DELETE = "DELETE FROM job WHERE id = ?"
+DELETE = "DELETE FROM job WHERE id = ?"
 
 
 def enqueue_one(seconds: float, **_: Any) -> dict[str, Any]:
     """Insert one row, commit, repeat: also the store's own commit time, in milliseconds."""
-    connection = _connect()
+    connection = connect()
     times, begin = [], time.perf_counter()
     while (before := time.perf_counter()) - begin < seconds:
         connection.execute(_INSERT, (json.dumps(arguments(len(times))),))
@@ -36,29 +36,29 @@ def enqueue_one(seconds: float, **_: Any) -> dict[str, Any]:
 
 
 def enqueue_bulk(seconds: float, size: int, **_: Any) -> dict[str, Any]:
-    connection = _connect()
+    connection = connect()
     done, begin = 0, time.perf_counter()
     while (passed := time.perf_counter() - begin) < seconds:
-        _fill(connection, size)
+        fill(connection, size)
         done += size
     return {"rate": done / passed, "jobs": done, "size": size}
 
 
 def drain(guess: float, seconds: float, **_: Any) -> dict[str, Any]:
     """Claim a batch, commit, delete it, commit."""
-    connection, jobs = _connect(), int(guess * seconds)
-    _fill(connection, jobs)
+    connection, jobs = connect(), int(guess * seconds)
+    fill(connection, jobs)
     connection.pragma("wal_checkpoint(truncate)")
     begin = time.perf_counter()
-    while rows := connection.execute(_CLAIM, (time.time(), BATCH)).fetchall():
+    while rows := connection.execute(CLAIM, (time.time(), BATCH)).fetchall():
         connection.execute("BEGIN IMMEDIATE")
-        connection.executemany(_DELETE, [(row[0],) for row in rows])
+        connection.executemany(DELETE, [(row[0],) for row in rows])
         connection.execute("COMMIT")
     passed = time.perf_counter() - begin
     return {"rate": jobs / passed, "jobs": jobs, "seconds": round(passed, 2), "batch": BATCH}
 
 
-def _connect() -> apsw.Connection:
+def connect() -> apsw.Connection:
     connection = apsw.Connection(url().removeprefix("sqlite:///"))
     connection.pragma("journal_mode", "wal")
     connection.pragma("synchronous", "full")
@@ -66,7 +66,7 @@ def _connect() -> apsw.Connection:
     return connection
 
 
-def _fill(connection: apsw.Connection, jobs: int) -> None:
+def fill(connection: apsw.Connection, jobs: int) -> None:
     connection.execute("BEGIN IMMEDIATE")
     connection.executemany(_INSERT, ((json.dumps(arguments(number)),) for number in range(jobs)))
     connection.execute("COMMIT")

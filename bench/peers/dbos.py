@@ -14,9 +14,6 @@ from dbos import DBOS, DBOSClient
 from bench import body
 from bench.place import url
 
-_QUEUED = {"workflow_name": "noop", "queue_name": "bench", "app_version": "1"}
-
-
 _STEPS = int(os.environ.get("BENCH_STEPS", "0"))
 
 
@@ -33,22 +30,25 @@ def step(place: int) -> int:
 
 
 class Producer:
+    workflow = "noop"
+
     def open(self) -> None:
         self._client = DBOSClient(system_database_url=url())
         self._engine = _engine()
+        self._queued = {"workflow_name": self.workflow, "queue_name": "bench", "app_version": "1"}
 
     def close(self) -> None:
         self._client.destroy()
         self._engine.dispose()
 
     def one(self, job: dict[str, Any]) -> None:
-        self._client.enqueue(_QUEUED, job)
+        self._client.enqueue(self._queued, job)
 
     def many(self, jobs: Sequence[dict[str, Any]]) -> None:
         """It has no bulk call; many in one transaction comes nearest."""
         with self._engine.begin() as connection:
             for job in jobs:
-                self._client.enqueue_in_transaction(connection, _QUEUED, job)
+                self._client.enqueue_in_transaction(connection, self._queued, job)
 
 
 def _engine() -> sa.Engine:
@@ -57,11 +57,11 @@ def _engine() -> sa.Engine:
 
 def prepare() -> None:
     """An application makes the tables; a client does not."""
-    _launch("prepare")
+    launch("prepare")
     DBOS.destroy(destroy_registry=False)
 
 
-def _launch(executor: str) -> None:
+def launch(executor: str, *, concurrency: int = 100) -> None:
     DBOS(
         config={
             "name": "bench", "system_database_url": url(), "log_level": "ERROR",
@@ -70,15 +70,20 @@ def _launch(executor: str) -> None:
     )  # fmt: skip
     DBOS.launch()
     tuned = (
-        {} if os.environ.get("BENCH_DEFAULTS") else {"worker_concurrency": 100, "polling_interval_sec": 0.05}
+        {}
+        if os.environ.get("BENCH_DEFAULTS")
+        else {"worker_concurrency": concurrency, "polling_interval_sec": 0.05}
     )
     DBOS.register_queue("bench", on_conflict="always_update", **tuned)
 
 
 def left() -> int:
-    waiting = "SELECT count(*) FROM dbos.workflow_status WHERE status IN ('ENQUEUED', 'PENDING')"
+    return count("SELECT count(*) FROM dbos.workflow_status WHERE status IN ('ENQUEUED', 'PENDING')")
+
+
+def count(sql: str) -> int:
     with _engine().connect() as connection:
-        return int(connection.execute(sa.text(waiting)).scalar_one())
+        return int(connection.execute(sa.text(sql)).scalar_one())
 
 
 def workers(processes: int) -> list[list[str]]:
@@ -86,5 +91,5 @@ def workers(processes: int) -> list[list[str]]:
 
 
 if __name__ == "__main__":
-    _launch(sys.argv[1])
+    launch(sys.argv[1])
     threading.Event().wait()

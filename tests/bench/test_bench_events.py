@@ -7,10 +7,10 @@ from dataclasses import replace
 
 import pytest
 
-from bench import page, report, step
+from bench import chapter, page, report, step
 from bench.environments import LOCKS
-from bench.events import __main__ as events
-from bench.events.figures import Answers
+from bench.events.__main__ import EVENTS
+from bench.events.figures import answers
 from bench.events.systems import EMITTERS, MEASURES, OURS, PLAIN, RELAYS, WITH_ROWS
 from bench.musts import event_musts
 from bench.schema.model import Figure
@@ -29,7 +29,7 @@ def servers(databases, own_valkey):
 
 
 def figures_of(servers, system, measure):
-    return Answers().add(system, measure, step.measure(servers, system, measure, LITTLE))
+    return answers().add(system, measure, step.measure(servers, system, measure, LITTLE))
 
 
 @pytest.mark.parametrize(
@@ -61,7 +61,7 @@ def test_the_limit_of_emit_gives_figures(servers, system, measure):
 def test_the_relay_is_watched_while_it_publishes(servers):
     answer = step.measure(servers, RELAYS[0], "relay_memory", LITTLE)
     assert answer["peak"] >= answer["before"] > 10  # MB: a process of Python
-    [figure] = Answers().add(RELAYS[0], "relay_memory", answer)
+    [figure] = answers().add(RELAYS[0], "relay_memory", answer)
     assert figure.unit == "MB"
 
 
@@ -104,10 +104,10 @@ def test_who_fails_is_left_out_and_parts_that_were_not_measured_stay(monkeypatch
         return {"rate": 10.0, "events": 100}
 
     monkeypatch.setattr(step, "measure", measured)
-    monkeypatch.setattr(events, "_draw", lambda *_: None)
-    console = events.Console(quiet=True)
-    events.measure(console, tmp_path, ["events"], tiny=True)
-    found = events.measure(console, tmp_path, ["events_plain"], tiny=True)
+    monkeypatch.setattr(chapter, "draw", lambda *_: None)
+    console = chapter.Console(quiet=True)
+    chapter.measure(EVENTS, console, tmp_path, ["events"], tiny=True)
+    found = chapter.measure(EVENTS, console, tmp_path, ["events_plain"], tiny=True)
     assert {figure.measure for figure in found} == {"events", "events_plain"}
     assert {figure.system for figure in found} == {"holdfast", "limit"}
     assert {figure.store for figure in found} == {"postgres", "sqlite", "redis", "nats"}
