@@ -11,6 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from holdfast.kernel.errors import NotOpen, TransportUnavailable, UsageError
+from holdfast.kernel.portions import PORTION
 from holdfast.testing.conformance.transport_kit import (
     HELD,
     bodies,
@@ -265,18 +266,13 @@ async def test_many_groups_are_listed_on_all_pages(nats, opened, topic):
     assert await transport.groups() == names
 
 
-async def test_large_messages_come_in_parts(nats, opened, topic, monkeypatch):
-    monkeypatch.setattr("holdfast.transport.nats_consumer._BYTES", 1024 * 1024)
-    transport = await opened(f"{nats.url}?topic={topic}")
+async def test_a_message_larger_than_a_portion_comes_alone(server, opened):
+    transport = await opened(server("max_payload: 20MB").url)
     consumer = await transport.consumer("g", "m", redeliver_after=HELD)
-    texts = [b"%d" % number * 400_000 for number in range(7)]
-    await publish(transport, texts)
-    found = []
-    while len(found) < 7:
-        some = await consumer.fetch(100, wait=1)
-        assert 1 <= len(some) <= 2
-        found += texts_of(some)
-    assert found == texts
+    texts = [b"first", b"x" * (PORTION + 1), b"last"]
+    await publish(transport, texts, "k")
+    found = [texts_of(await consumer.fetch(100, wait=1)) for _ in range(3)]
+    assert found == [[text] for text in texts]
 
 
 async def test_an_acknowledgement_after_a_loss_is_none(nats, opened, topic):

@@ -33,6 +33,7 @@ class Outbox(Protocol):
 
         An event whose last try failed rests until its time, and so do those behind it of the same key, unless it blocks
         nobody. There is no cursor: one whose transaction commits late is not missed. Empty when the lease is lost.
+        No more than PORTION bytes of data together, or one event that has more.
         """
 
     async def stamp(self, lease: Lease, ids: Sequence[str]) -> list[int] | None:
@@ -52,7 +53,7 @@ class Outbox(Protocol):
     async def log(
         self, *, after: int = 0, before: int | None = None, since: float | None = None, limit: int = 500
     ) -> list[OutboxEvent]:
-        """Published events by position, in order: those after one and before another.
+        """Published events by position, in order: those after one and before another; of data no more than PORTION bytes, or one.
 
         `since`: only what was published from that moment on.
         """

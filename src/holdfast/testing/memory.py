@@ -19,6 +19,7 @@ import msgspec
 from holdfast.kernel.clock import monotonic, timeout
 from holdfast.kernel.errors import NotOpen, TransportUnavailable
 from holdfast.kernel.names import HUNDRED_YEARS, check_int, check_name, check_seconds
+from holdfast.kernel.portions import portions
 from holdfast.kernel.randomness import random
 from holdfast.kernel.telemetry import note
 from holdfast.transport.port import Message, Received, Refused
@@ -165,10 +166,11 @@ class MemoryBroker:
         for number in overdue:
             del group.held[number]
         group.again = sorted({*group.again, *overdue})
-        again, group.again = group.again[:limit], group.again[limit:]
-        chosen = [self._log[self._index(number) - 1] for number in again]
         first = self._index(group.place)
-        fresh = self._log[first : first + limit - len(again)]
+        late = [self._log[self._index(number) - 1] for number in group.again[:limit]]
+        part = _portion([*late, *self._log[first : first + limit - len(late)]])
+        chosen, fresh = part[: len(late)], part[len(late) :]
+        del group.again[: len(chosen)]
         if fresh:
             group.place = fresh[-1].number
         for stored in (*chosen, *fresh):
@@ -346,6 +348,10 @@ class MemoryConsumer:
 
 def _happens(chance: float) -> bool:
     return chance > 0 and random() < chance
+
+
+def _portion(stored: list[_Stored]) -> list[_Stored]:
+    return next(portions(stored, lambda each: len(each.message.body), most=len(stored)), [])
 
 
 def _received(stored: _Stored, *, redelivered: bool = False) -> Received:

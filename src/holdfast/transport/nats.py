@@ -10,6 +10,7 @@ import msgspec
 from holdfast.kernel.clock import moment, now
 from holdfast.kernel.errors import TransportUnavailable
 from holdfast.kernel.names import check_name, check_seconds
+from holdfast.kernel.portions import portions
 from holdfast.kernel.telemetry import note
 from holdfast.transport.nats_api import Api, Missing, Stream, Trouble, ago, refusal, status_of
 from holdfast.transport.nats_consumer import NatsConsumer
@@ -21,7 +22,7 @@ from holdfast.transport.port import Message, Refused
 from holdfast.transport.refusals import judged, too_large
 from holdfast.transport.settings import read
 
-_IN_FLIGHT, _BYTES_IN_FLIGHT = 500, 8 * 1024 * 1024  # sent and not answered yet
+_IN_FLIGHT = 500  # sent and not answered yet
 _HEADER = len("NATS/1.0\r\nNats-Msg-Id: \r\n\r\n")  # it counts
 
 
@@ -179,17 +180,4 @@ def _waves(messages: list[Message]) -> Iterator[list[Message]]:
             waves.append([])
         waves[number].append(message)
     for wave in waves:
-        yield from _parts(wave)
-
-
-def _parts(wave: list[Message]) -> Iterator[list[Message]]:
-    part: list[Message] = []
-    size = 0
-    for message in wave:
-        if part and (len(part) == _IN_FLIGHT or size + len(message.body) > _BYTES_IN_FLIGHT):
-            yield part
-            part, size = [], 0
-        part.append(message)
-        size += len(message.body)
-    if part:
-        yield part
+        yield from portions(wave, _size, most=_IN_FLIGHT)

@@ -14,6 +14,7 @@ import msgspec
 from holdfast.kernel.clock import monotonic, timeout
 from holdfast.kernel.errors import NotOpen, TransportUnavailable, UsageError
 from holdfast.kernel.names import check_int, check_seconds
+from holdfast.kernel.portions import PORTION
 from holdfast.kernel.show import show
 from holdfast.kernel.telemetry import note
 from holdfast.transport.nats_api import GROUP_FIELD, SECOND, Api, Exists, Missing, status_of
@@ -25,7 +26,8 @@ _SLICE = 5.0  # seconds for which the server waits on our behalf: a frozen one i
 _MOST = 10_000
 _UNACKNOWLEDGED = 10_000  # of all members together; the server gives no more
 _NOTHING = ("404", "408")  # no messages; none came in time
-_BYTES = 64 * 1024 * 1024  # in one answer: as large as a message of NATS can be
+_LARGEST = 64 * 1024 * 1024  # bytes that a message of NATS can have
+_TOO_LARGE = "409"
 _AT_ONCE = 1_000
 _MARK = re.compile(r"\$JS\.ACK\.[^\s*>]+")
 
@@ -100,8 +102,8 @@ class NatsConsumer:
             await self._link.in_time(self._inbox.begin())
         return self._inbox
 
-    async def _pull(self, inbox: _Inbox, limit: int, wait: float) -> list[Received]:
-        asked: dict[str, Any] = {"batch": limit, "max_bytes": _BYTES}
+    async def _pull(self, inbox: _Inbox, limit: int, wait: float, room: int = PORTION) -> list[Received]:
+        asked: dict[str, Any] = {"batch": limit, "max_bytes": room}
         asked |= {"expires": int(max(wait, 0.001) * SECOND)} if wait else {"no_wait": True}
         try:
             async with timeout(wait + self._link.patience):
@@ -110,6 +112,8 @@ class NatsConsumer:
             await self._link.broke(inbox.connection)
             raise self._link.translated(error) from error
         if status is not None and status[0] not in _NOTHING and not inbox.arrived:
+            if status[0] == _TOO_LARGE and room < _LARGEST:
+                return await self._pull(inbox, 1, wait, _LARGEST)
             await self._understand(*status)
         return inbox.taken(limit)
 

@@ -44,7 +44,7 @@ class Consumer(Protocol):
     async def fetch(self, limit: int, *, wait: float) -> list[Received]:
         """At most so many messages, as soon as there is one; empty after `wait` seconds. What dead members held comes too.
 
-        One call at a time. A call that is cancelled loses nothing: what was on its way comes again.
+        No more are taken once they have PORTION bytes together. One call at a time. A call that is cancelled loses nothing: what was on its way comes again.
         """
 
     async def ack(self, marks: Sequence[str]) -> None:

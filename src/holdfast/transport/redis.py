@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 from holdfast.kernel.errors import TransportUnavailable
 from holdfast.kernel.names import check_name, check_seconds
+from holdfast.kernel.portions import portions
 from holdfast.transport.port import Message, Refused
 from holdfast.transport.redis_consumer import RedisConsumer
 from holdfast.transport.redis_link import Link
@@ -62,7 +63,7 @@ class RedisTransport:
     async def publish(self, messages: Sequence[Message]) -> list[Refused | None]:
         answers = judged(messages, self._objection)
         accepted = [message for message, answer in zip(messages, answers, strict=True) if answer is None]
-        for part in _parts(accepted):
+        for part in portions(accepted, _size, most=_AT_ONCE, room=_BYTES_AT_ONCE):
             await self._add(part)
         return answers
 
@@ -119,14 +120,5 @@ def _fields(message: Message) -> list[str | bytes]:
     return ["id", message.id, "type", message.type, *key, "body", message.body]
 
 
-def _parts(messages: list[Message]) -> Iterator[list[Message]]:
-    part: list[Message] = []
-    size = 0
-    for message in messages:
-        if part and (len(part) == _AT_ONCE or size + len(message.body) > _BYTES_AT_ONCE):
-            yield part
-            part, size = [], 0
-        part.append(message)
-        size += len(message.body)
-    if part:
-        yield part
+def _size(message: Message) -> int:
+    return len(message.body)

@@ -12,6 +12,7 @@ import msgspec
 from holdfast.kernel.clock import monotonic
 from holdfast.kernel.errors import NotOpen, TransportUnavailable, UsageError
 from holdfast.kernel.names import check_int, check_seconds
+from holdfast.kernel.portions import PORTION
 from holdfast.kernel.show import show
 from holdfast.kernel.telemetry import note
 from holdfast.transport.port import Received
@@ -20,6 +21,7 @@ from holdfast.transport.redis_link import GroupMissing, Link
 _LOOK_EVERY = 1.0  # seconds between two looks for what others hold too long, or have given back
 _FOR_EVER = 2**40  # milliseconds: held longer than any group allows
 _MOST = 10_000
+_STEP = 10  # messages taken before their bytes are looked at
 _AT_ONCE = 1_000
 _MARK = re.compile(r"\d{1,20}-\d{1,20}", re.ASCII)
 
@@ -42,7 +44,7 @@ class RedisConsumer:
                 found = await self._overdue(limit)
                 if len(found) < limit:
                     rest = 0.0 if found else min(end, self._next_look) - monotonic()
-                    found += await self._new(limit - len(found), rest)
+                    found += await self._new(limit - len(found), PORTION - _bytes(found), rest)
             except GroupMissing as error:
                 await self._join_again(error)
                 continue
@@ -59,22 +61,30 @@ class RedisConsumer:
 
     async def _overdue(self, limit: int) -> list[Received]:
         """What somebody has held for too long, or has given back: in parts, from where the last look ended."""
-        if monotonic() < self._next_look:
-            return []
-        self._look_from, entries, *_ = await self._link.call(
-            "XAUTOCLAIM", self._topic, self._group, self._member, max(1, int(self._redeliver_after * 1000)),
-            self._look_from, "COUNT", limit,
-        )  # fmt: skip
-        if self._look_from == b"0-0":
-            self._next_look = monotonic() + min(_LOOK_EVERY, self._redeliver_after)
-        return _received(entries, redelivered=True)
+        found: list[Received] = []
+        while monotonic() >= self._next_look and len(found) < limit and _bytes(found) < PORTION:
+            self._look_from, entries, *_ = await self._link.call(
+                "XAUTOCLAIM", self._topic, self._group, self._member, max(1, int(self._redeliver_after * 1000)),
+                self._look_from, "COUNT", min(_STEP, limit - len(found)),
+            )  # fmt: skip
+            found += _received(entries, redelivered=True)
+            if self._look_from == b"0-0":
+                self._next_look = monotonic() + min(_LOOK_EVERY, self._redeliver_after)
+            if not entries:
+                break
+        return found
 
-    async def _new(self, limit: int, wait: float) -> list[Received]:
+    async def _new(self, limit: int, room: int, wait: float) -> list[Received]:
+        """What is there; else the first few that come within the time."""
+        entries = await self._link.run("read", self._topic, self._group, self._member, limit, room, _STEP)
+        if entries:
+            return _received((mark, _fields(flat)) for mark, flat in entries)
         milliseconds = int(wait * 1000)
-        block = ["BLOCK", milliseconds] if milliseconds > 0 else []  # 0 would be without end
+        if milliseconds <= 0:  # 0 would be without end
+            return []
         answer = await self._link.call(
-            "XREADGROUP", "GROUP", self._group, self._member, "COUNT", limit, *block, "STREAMS", self._topic, ">",
-            longer=max(0.0, wait),
+            "XREADGROUP", "GROUP", self._group, self._member, "COUNT", min(_STEP, limit), "BLOCK", milliseconds,
+            "STREAMS", self._topic, ">", longer=wait,
         )  # fmt: skip
         return _received(answer[0][1]) if answer else []
 
@@ -96,6 +106,14 @@ class RedisConsumer:
     async def _set_free(self, marks: Iterable[str], *, leaves: bool = False) -> None:
         args = (self._group, self._member, _FOR_EVER, int(leaves), *marks)
         await self._link.run("give_back", self._topic, *args)
+
+
+def _bytes(found: Sequence[Received]) -> int:
+    return sum(len(each.body) for each in found)
+
+
+def _fields(flat: Sequence[bytes]) -> dict[bytes, bytes]:
+    return dict(zip(flat[::2], flat[1::2], strict=True))
 
 
 def _received(entries: Any, *, redelivered: bool = False) -> list[Received]:

@@ -8,6 +8,7 @@ import pytest
 from kit import job
 
 from holdfast.kernel.ids import new_id
+from holdfast.kernel.portions import PORTION
 from holdfast.store.event_records import Delivery
 from holdfast.store.postgres import emitting, inbox, jobs, outbox, relaying
 from holdfast.store.postgres.adapters.text import text_form
@@ -79,7 +80,7 @@ async def statements(connection):
         "due": Statement(relaying._OF_KEYS, (50, 100)),
         "ready": Statement(relaying._READY, (200, 100)),
         "set aside": Statement(relaying._SET_ASIDE, (200, 100, None)),
-        "events": Statement(relaying._EVENTS, (list(range(1, 101)),)),
+        "events": Statement(relaying._EVENTS, (list(range(1, 101)), PORTION)),
         "stamp": next(relaying.stamp(LEASE, ids)),
         "positions": Statement(relaying._POSITIONS, (ids,)),
         "failing": Statement(relaying._FAILING, (ids[0], 5.0)),

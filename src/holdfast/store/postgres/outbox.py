@@ -7,6 +7,7 @@ from functools import partial
 
 from holdfast.kernel.errors import CommitUnknown, StoreError
 from holdfast.kernel.loops import PerLoop
+from holdfast.kernel.portions import PORTION
 from holdfast.kernel.show import storable
 from holdfast.store.batching import Batcher
 from holdfast.store.bell import LOG, OUTBOX
@@ -25,7 +26,7 @@ from holdfast.store.postgres import relaying
 from holdfast.store.postgres.connection import BEGIN, IMPATIENT
 from holdfast.store.postgres.emitting import emit
 from holdfast.store.postgres.failures import Blocked, is_taken
-from holdfast.store.postgres.relaying import COLUMNS, to_event
+from holdfast.store.postgres.relaying import COLUMNS, FITS, SIZES, to_event
 from holdfast.store.postgres.rows import one_story
 from holdfast.store.postgres.subject import Home, Subject
 from holdfast.store.records import Lease
@@ -42,15 +43,18 @@ _FEW = 500  # events of one caller that may share it
 def log(*, after: int, before: int | None, since: float | None, limit: int) -> Procedure[list[OutboxEvent]]:
     if since is not None:
         after = max(after, (yield from published_before(since)))
-    rows = yield Statement(_LOG, (after, before, since, limit))
+    rows = yield Statement(_LOG, (after, before, since, limit, PORTION))
     return [to_event(row) for row in rows]
 
 
 _LOG = f"""
-SELECT {COLUMNS} FROM holdfast.outbox o
-WHERE o.position > $1::bigint AND o.position < coalesce($2::bigint, 9223372036854775807)
-    AND o.published_at >= to_timestamp(coalesce($3::float8, 0))
-ORDER BY o.position LIMIT $4"""
+SELECT {COLUMNS} FROM (
+    SELECT *, {SIZES.format(order="position")} FROM (
+        SELECT * FROM holdfast.outbox
+        WHERE position > $1::bigint AND position < coalesce($2::bigint, 9223372036854775807)
+            AND published_at >= to_timestamp(coalesce($3::float8, 0))
+        ORDER BY position LIMIT $4) f) o
+WHERE {FITS.format(room="$5::bigint")} ORDER BY o.position"""
 
 
 def published_before(moment: float) -> Procedure[int]:

@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from itertools import groupby, takewhile
 from typing import Any
 
+from holdfast.kernel.portions import PORTION
 from holdfast.store import event_verdicts
 from holdfast.store.event_records import OutboxEvent
 from holdfast.store.postgres.audit import audited
@@ -26,6 +27,9 @@ COLUMNS = """o.seq, o.id::text, o.type, o.key, o.version, o.data, date_part('epo
     o.causation_id, o.trace, o.state, o.position, date_part('epoch', o.published_at), o.tries, o.error"""
 _FIELDS = OutboxEvent.__struct_fields__
 _HELD = "name = $1::text AND token = $2::bigint AND until > holdfast.now()"
+# As many of the first ones as are read together. Large data is only pointed at until it is known to fit.
+SIZES = "octet_length(data) AS own, sum(octet_length(data)) OVER (ORDER BY {order}) AS upto"
+FITS = "(o.upto <= {room} OR o.upto = o.own)"
 _BEHIND = "EXISTS (SELECT FROM holdfast.event_block b WHERE b.key = o.key AND o.version >= b.version)"
 
 
@@ -41,7 +45,7 @@ def fence(lease: Lease) -> Procedure[bool]:
 
 def look(lease: Lease, *, limit: int) -> Procedure[list[OutboxEvent] | None]:
     """What waits, when nothing has failed that has to do with it; else None."""
-    rows = yield Statement(_LOOK, (lease.name, lease.token, limit))
+    rows = yield Statement(_LOOK, (lease.name, lease.token, limit, PORTION))
     if any(row[0] or row[1] for row in rows):
         return None
     return [to_event(row[2:]) for row in rows if row[2] is not None]
@@ -53,8 +57,10 @@ FROM (SELECT EXISTS (SELECT FROM holdfast.event_block WHERE until <= holdfast.no
         OR EXISTS (SELECT FROM holdfast.outbox WHERE state = 'waiting' AND rest_until <= holdfast.now()) AS due
     FROM holdfast.lease WHERE {_HELD}) l
 LEFT JOIN LATERAL (
-    SELECT {_BEHIND} AS behind, {COLUMNS} FROM holdfast.outbox o
-    WHERE o.state = 'waiting' AND NOT o.held ORDER BY o.seq LIMIT $3) AS
+    SELECT {_BEHIND} AS behind, {COLUMNS} FROM (
+        SELECT *, {SIZES.format(order="seq")} FROM (
+            SELECT * FROM holdfast.outbox WHERE state = 'waiting' AND NOT held ORDER BY seq LIMIT $3) f) o
+    WHERE {FITS.format(room="$4::bigint")}) AS
     o(behind, {", ".join(f"c{place}" for place in range(len(_FIELDS)))}) ON true
 ORDER BY o.c0"""
 
@@ -68,10 +74,13 @@ def waiting(lease: Lease, *, limit: int) -> Procedure[list[OutboxEvent] | None]:
     found = sorted({*due, *ready})[:limit]
     if not found:
         return [] if is_all else None
-    return [to_event(row) for row in (yield Statement(_EVENTS, (found,)))]
+    return [to_event(row) for row in (yield Statement(_EVENTS, (found, PORTION)))]
 
 
-_EVENTS = f"SELECT {COLUMNS} FROM holdfast.outbox o WHERE o.seq = ANY($1::bigint[]) ORDER BY o.seq"
+_EVENTS = f"""
+SELECT {COLUMNS} FROM (
+    SELECT *, {SIZES.format(order="seq")} FROM holdfast.outbox WHERE seq = ANY($1::bigint[])) o
+WHERE {FITS.format(room="$2::bigint")} ORDER BY o.seq"""
 
 
 def _due(limit: int) -> Procedure[list[int]]:

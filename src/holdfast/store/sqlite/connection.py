@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 import apsw
@@ -75,6 +76,15 @@ class Db:
 
     def rows(self, sql: str, *params: Any) -> list[Row]:
         return self.connection.execute(sql, params).fetchall()
+
+    @contextmanager
+    def each(self, sql: str, *params: Any) -> Iterator[Iterator[Row]]:
+        """One after the other, as they are asked for: the rest is not read, and holds no snapshot after that."""
+        cursor = self.connection.execute(sql, params)
+        try:
+            yield cursor
+        finally:
+            cursor.close()
 
     def row(self, sql: str, *params: Any) -> Row | None:
         return self.connection.execute(sql, params).fetchone()

@@ -24,7 +24,7 @@ from holdfast.store.parts import in_parts
 from holdfast.store.records import Lease
 from holdfast.store.sqlite import relaying
 from holdfast.store.sqlite.connection import Db
-from holdfast.store.sqlite.relaying import COLUMNS, to_event
+from holdfast.store.sqlite.relaying import COLUMNS, portion, to_event
 from holdfast.store.sqlite.subject import File, Subject
 
 BATCH = 500  # events in one transaction of an operator, so that nobody waits long for the write lock
@@ -84,8 +84,9 @@ def log(db: Db, *, after: int, before: int | None, since: float | None, limit: i
         after = max(after, published_before(db, since))
     sql = f"""SELECT {COLUMNS} FROM holdfast_outbox
         WHERE position > ?1 AND position < ?2 AND published_at >= ?3 ORDER BY position LIMIT ?4"""
-    rows = db.rows(sql, after, 2**63 - 1 if before is None else before, since or 0.0, limit)
-    return [to_event(row) for row in rows]
+    upto = 2**63 - 1 if before is None else before
+    with db.each(sql, after, upto, since or 0.0, limit) as rows:
+        return portion(rows, limit)
 
 
 def published_before(db: Db, moment: float) -> int:

@@ -6,9 +6,10 @@ across it, so that nobody reads it again and again; when its time has come, it i
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from itertools import takewhile
 
+from holdfast.kernel.portions import portions
 from holdfast.store import event_verdicts
 from holdfast.store.event_records import OutboxEvent
 from holdfast.store.records import Lease
@@ -96,7 +97,17 @@ def _ready(db: Db, limit: int) -> tuple[list[int], bool]:
 
 def _events(db: Db, found: Sequence[int]) -> list[OutboxEvent]:
     sql = f"SELECT {COLUMNS} FROM holdfast_outbox WHERE seq IN (SELECT value FROM json_each(?)) ORDER BY seq"
-    return [to_event(row) for row in db.rows(sql, numbers(found))]
+    with db.each(sql, numbers(found)) as rows:
+        return portion(rows, len(found))
+
+
+def portion(rows: Iterable[Row], limit: int) -> list[OutboxEvent]:
+    """As many of the first ones as are read together."""
+    return next(portions(map(to_event, rows), _size, most=limit), [])
+
+
+def _size(event: OutboxEvent) -> int:
+    return len(event.data) if event.data.isascii() else len(event.data.encode())
 
 
 def stamp(db: Db, lease: Lease, *, ids: Sequence[str]) -> list[int] | None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from holdfast.kernel.ids import new_id
+from holdfast.kernel.portions import PORTION
 from holdfast.store.ports import Store
 from holdfast.store.records import Lease
 from holdfast.testing.conformance.harness import Conformance
@@ -23,6 +24,31 @@ class RelayingConformance(Conformance):
         assert await waiting(store, lease, 2) == ids[:2]
         [first, *_] = await store.outbox.waiting(lease, limit=1)
         assert first == await the_event(store, ids[0])
+
+    async def test_large_events_are_given_in_portions(self, store: Store) -> None:
+        """Or many of them would fill the memory of whoever publishes or reads them."""
+        data = ['"' + "x" * 100_000 + '"', '"' + "ö" * 50_000 + '"'] * 50
+        new = [event(data=text) for text in data]
+        ids = [each.id for each in await store.outbox.emit(new)]
+        lease, found = await relay(store), list[str]()
+        while some := await store.outbox.waiting(lease, limit=500):
+            assert sum(len(each.data.encode()) for each in some) <= PORTION
+            found += [each.id for each in some]
+            await store.outbox.stamp(lease, [each.id for each in some])
+        assert found == ids
+        first = await store.outbox.log(limit=500)
+        assert len(first) == PORTION // 100_002, "as many as there is room for"
+        assert [each.id for each in await store.outbox.log(after=len(first), limit=500)] == ids[len(first) :]
+
+    async def test_large_events_behind_one_that_failed_are_given_in_portions(self, store: Store) -> None:
+        new = [event("a", data='"' + "x" * 200_000 + '"') for _ in range(60)]
+        ids = [each.id for each in await store.outbox.emit(new)]
+        lease = await relay(store)
+        assert await store.outbox.failed(lease, ids[0], "no", rest=5)
+        assert await waiting(store, lease, 500) == []
+        await self.advance(store, 6)
+        given = await waiting(store, lease, 500)
+        assert given == ids[: PORTION // 200_002]
 
     async def test_what_is_stamped_does_not_wait(self, store: Store) -> None:
         ids = await emit(store, "a", "b", "a")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 
+from holdfast.kernel.portions import PORTION
 from holdfast.kernel.spawn import end, spawn
 from holdfast.testing.conformance.harness import Conformance
 from holdfast.testing.conformance.transport_kit import (
@@ -34,6 +35,32 @@ class DeliveryConformance(Conformance):
         other = await store.consumer("billing", "other", redeliver_after=HELD)
         found += texts_of(await take(other, 10 - len(found)))
         assert sorted(found) == sorted(bodies(10))
+
+    async def test_large_messages_come_in_portions(self, store: Transport) -> None:
+        """Or many of them would fill the memory of whoever reads."""
+        consumer = await store.consumer("billing", "m", redeliver_after=HELD)
+        texts = [b"%d" % number + b"x" * 140_000 for number in range(10, 99)]
+        await publish(store, texts, "k")
+        found: list[bytes] = []
+        while len(found) < len(texts):
+            some = texts_of(await in_time(consumer.fetch(500, wait=1)))
+            assert sum(map(len, some)) < PORTION + 1_400_100
+            found += some
+        assert found == texts
+
+    async def test_what_comes_again_comes_in_portions_too(self, store: Transport) -> None:
+        first = await store.consumer("billing", "first", redeliver_after=HELD)
+        texts = [b"%d" % number + b"x" * 140_000 for number in range(10, 99)]
+        await publish(store, texts)
+        assert texts_of(await take(first, len(texts))) == texts
+        await first.close()
+        again = await store.consumer("billing", "again", redeliver_after=HELD)
+        found: list[bytes] = []
+        while len(found) < len(texts):
+            some = texts_of(await in_time(again.fetch(500, wait=1)))
+            assert sum(map(len, some)) < PORTION + 1_400_100
+            found += some
+        assert sorted(found) == texts
 
     async def test_nothing_new_is_an_empty_list(self, store: Transport) -> None:
         consumer = await store.consumer("billing", "m", redeliver_after=HELD)
