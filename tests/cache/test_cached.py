@@ -621,6 +621,26 @@ async def test_an_invalidation_that_would_wait_for_itself_is_refused(hf, on, gal
                 await way(7)
 
 
+async def test_sync_code_inside_its_transaction_does_not_wait_for_itself(hf, on, gallery, stale, source):
+    """What is missing is loaded without the cache, what is stale is served, and what is too early is refused at once."""
+    if on != "store" or hf.location.kind != "sqlite":
+        pytest.skip("only there the transaction is in its way")
+    assert await stale(7) == 1
+
+    def sync():
+        with hf.blocking.transaction() as tx:
+            assert tx.execute("CREATE TABLE t (n INTEGER)") == 0
+            assert [gallery.call_sync(7), stale.call_sync(7)] == [2, 1]
+            for way in (gallery.invalidate_sync, lambda _: hf.cache.invalidate_tags_sync("user:7")):
+                with pytest.raises(UsageError, match="Pass tx=tx, or do it after the block"):
+                    way(7)
+        return gallery.invalidate_sync(7)
+
+    with heard("cache.unreachable") as notes:
+        assert await asyncio.to_thread(sync)
+    assert notes == []
+
+
 async def test_a_holdfast_that_is_not_entered_keeps_nothing_and_fails_nobody(place, source):
     on, make = place
     if on == "memory":
@@ -629,6 +649,24 @@ async def test_a_holdfast_that_is_not_entered_keeps_nothing_and_fails_nobody(pla
     with heard("cache.unreachable") as notes:
         assert [await gallery(7), await gallery(7)] == [1, 2]
     assert "NotOpen" in notes[0]["error"]
+
+
+async def test_sync_code_opens_what_nobody_has_entered(place, source):
+    on, make = place
+    hf = make()
+    gallery = declare(hf, on, source)
+
+    def sync():
+        found = [gallery.call_sync(7), gallery.call_sync(7), gallery.invalidate_sync(7), gallery.call_sync(7)]
+        hf.blocking.close()
+        return found
+
+    with heard("cache.unreachable") as notes:
+        assert await asyncio.to_thread(sync) == [1, 1, True, 2]
+        async with hf:  # what sync code has opened is closed before
+            assert await gallery(7) == (2 if on != "memory" else await gallery(7))
+        assert await asyncio.to_thread(sync) == [2, 2, True, 3]
+    assert notes == []
 
 
 async def test_old_values_are_pruned_by_whoever_keeps_the_house(hf, on, old):

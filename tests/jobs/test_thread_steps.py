@@ -9,6 +9,7 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 
 from holdfast import Backoff, Job
+from holdfast.kernel.errors import UsageError
 from holdfast.store.states import State
 from holdfast.testing import drain
 
@@ -54,6 +55,37 @@ async def test_two_threads_may_come_in_any_order(hf, calls):
         "b:box": "b:box",
         "b:label": "b:box",
     }
+
+
+async def test_what_would_wait_for_its_own_transaction_is_refused_at_once(hf, calls):
+    if hf.location.kind != "sqlite":
+        pytest.skip("only there a transaction keeps all others out")
+    hf.event("order.placed", unheard=True)
+
+    @hf.task
+    async def other() -> None: ...
+
+    def refused(way):
+        with pytest.raises(UsageError, match="Pass tx=tx, or do it after the block"):
+            way()
+
+    @hf.task(retry=AGAIN)
+    def ship(job: Job) -> None:
+        if job.attempt == 1:
+            with hf.blocking.transaction() as tx:
+                refused(other.enqueue_sync)
+                refused(lambda: hf.blocking.emit("order.placed", {}))
+                refused(lambda: hf.blocking.transaction().__enter__())
+                other.options(tx=tx).enqueue_sync()
+                refused(lambda: job.blocking.step("a", calls.append, "in vain"))
+        job.blocking.step("a", calls.append, "kept")
+
+    await ship.enqueue()
+    began = time.monotonic()
+    found = await drain(hf)
+    assert sorted(each.state for each in found) == [State.QUEUED, State.SUCCEEDED, State.SUCCEEDED]
+    assert calls == ["in vain", "kept"]
+    assert time.monotonic() - began < 4, "nobody waited until the transaction was cut off"
 
 
 async def test_it_does_not_matter_which_thread_of_a_pool_does_what(hf, calls):

@@ -7,7 +7,7 @@ from collections.abc import Callable, Coroutine
 from contextlib import AbstractAsyncContextManager
 from functools import partial
 from types import TracebackType
-from typing import Any, TypeVar
+from typing import Any, Protocol, TypeVar
 
 from holdfast.kernel.errands import BackCalls, Errand
 from holdfast.kernel.errors import UsageError
@@ -21,11 +21,18 @@ T = TypeVar("T")
 _ASYNC_TX = "From sync code, tx is a sync connection or session (psycopg, SQLAlchemy). In an async function, use `await`."
 
 
+class Beside(Protocol):
+    """What a program opens beside its store, on the same loop."""
+
+    async def start(self) -> None: ...
+    async def stop(self) -> None: ...
+
+
 class Portal:
     """Runs coroutines for callers without a loop."""
 
-    def __init__(self, store: Store) -> None:
-        self._store = store
+    def __init__(self, store: Store, beside: Beside | None = None) -> None:
+        self._store, self._beside = store, beside
         self.home: asyncio.AbstractEventLoop | None = None  # the loop on which the store was opened
         self._own: LoopThread | None = None
         self._lock = new_lock()  # who opens, submits or closes: many threads may be the first
@@ -82,11 +89,16 @@ class Portal:
     def _opened(self) -> LoopThread:
         own = LoopThread("holdfast-blocking")
         try:
-            call_from_thread(own.loop, self._store.open())
+            call_from_thread(own.loop, self._open())
         except BaseException:
             own.stop()
             raise
         return own
+
+    async def _open(self) -> None:
+        await self._store.open()
+        if self._beside is not None:
+            await self._beside.start()
 
     async def take_over(self) -> None:
         """This loop opens the store next. What sync code has opened is closed first: a store is open on one loop."""
@@ -102,9 +114,16 @@ class Portal:
             own, self._own, self.home = self._own, None, home
             if own is not None:
                 try:
-                    call_from_thread(own.loop, self._store.close())
+                    call_from_thread(own.loop, self._shut())
                 finally:
                     own.stop()
+
+    async def _shut(self) -> None:
+        try:
+            if self._beside is not None:
+                await self._beside.stop()
+        finally:
+            await self._store.close()
 
 
 class Entered:

@@ -3,19 +3,31 @@
 from __future__ import annotations
 
 import asyncio
+import threading
 from collections.abc import Callable, Coroutine
 from concurrent.futures import CancelledError, Future
 from contextlib import suppress
+from contextvars import ContextVar
 from functools import partial
 from queue import Empty, SimpleQueue
 from typing import Any, Generic, TypeVar
 
 from holdfast.kernel.loops import result_of
 from holdfast.kernel.spawn import outlast, start
-from holdfast.kernel.threads import Caller, carried, exposed
+from holdfast.kernel.threads import Caller, carried, exposed, this_call
 
 T = TypeVar("T")
 _LOOKS = 1.0  # seconds between looks whether the loop is still there
+# The task of an errand, and who has sent it. Tasks that it starts inherit this: they are not the errand, and nobody waits for them.
+_sent: ContextVar[tuple[asyncio.Task[Any] | None, object] | None] = ContextVar(
+    "holdfast_errand", default=None
+)
+
+
+def whoever() -> object:
+    """Who stands still while this runs: the thread that has sent this task as its errand, else the task itself."""
+    task, sent = asyncio.current_task(), _sent.get()
+    return sent[1] if sent is not None and sent[0] is task else task
 
 
 class Errand(Generic[T]):
@@ -26,6 +38,7 @@ class Errand(Generic[T]):
         self._loop: asyncio.AbstractEventLoop | None = None
         self._task: asyncio.Task[T] | None = None
         self._unwanted = False
+        self._sender: object = None
         self.ending: Future[T] = Future()
 
     @property
@@ -33,7 +46,7 @@ class Errand(Generic[T]):
         return self._loop is not None
 
     def begin(self, loop: asyncio.AbstractEventLoop) -> None:
-        self._loop = loop
+        self._loop, self._sender = loop, this_call() or threading.current_thread()
         loop.call_soon_threadsafe(self._start)  # in the context of this thread
 
     def result(self) -> T:
@@ -74,6 +87,7 @@ class Errand(Generic[T]):
         self._task.add_done_callback(self._ended)
 
     async def _done(self) -> T:
+        _sent.set((asyncio.current_task(), self._sender))
         return await self._work()  # what goes wrong here is told, too
 
     def _cancel(self) -> None:

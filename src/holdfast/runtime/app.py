@@ -92,7 +92,7 @@ class Holdfast(Declaring, DeclaringSagas, DeclaringViews, DeclaresCache, Eventin
             raise UsageError("This Holdfast is open. Leave it before you point it at another database.")
         self.location = where if isinstance(where, Location) else locate(where)
         self.store: Store = open_store(self.location)
-        self.portal = Portal(self.store)
+        self.portal = Portal(self.store, beside=self.cache)
         if self._guards is None:
             self.fleet.meet_at(self.store.guards)
         else:

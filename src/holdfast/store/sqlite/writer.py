@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Callable, Generator
 from dataclasses import dataclass
 from typing import Any, TypeVar
@@ -11,6 +10,7 @@ import apsw
 
 from holdfast.kernel.clock import monotonic
 from holdfast.kernel.crashpoints import crashpoint
+from holdfast.kernel.errands import whoever
 from holdfast.kernel.errors import CommitUnknown, HoldfastError, NotOpen, TransactionEnded, UsageError
 from holdfast.kernel.randomness import jittered
 from holdfast.kernel.spawn import Reply, deliver, mailbox
@@ -33,7 +33,7 @@ class Session:
     def __init__(self) -> None:
         self.box = mailbox()
         self.begun: Reply[None] = Reply()
-        self.owner: asyncio.Task[Any] | None = asyncio.current_task()  # until it leaves the block
+        self.owner: object | None = whoever()  # until it leaves the block
         self.ended: str | None = None  # why no more work is taken
         self.answering: Work[Any] | End | None = None  # what the thread has taken last, and answers
 
@@ -75,9 +75,9 @@ class Writer(Served):
 
     def check_free(self) -> None:
         session = self._session_open
-        if session is not None and session.ended is None and session.owner == asyncio.current_task():
+        if session is not None and session.ended is None and session.owner is whoever():
             raise UsageError(
-                "This is inside `async with hf.transaction() as tx`, which holds the only write lock of the SQLite file, "
+                "This is inside a transaction (`hf.transaction() as tx`), which holds the only write lock of the SQLite file, "
                 "so it would wait for itself. Pass tx=tx, or do it after the block."
             )
 
