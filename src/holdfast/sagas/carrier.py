@@ -22,7 +22,8 @@ from holdfast.sagas.pivots import Pivots, Verdict
 from holdfast.sagas.running import RunningSaga, together
 from holdfast.sagas.script import Script
 from holdfast.sagas.stepping import put_off
-from holdfast.sagas.undoing import Stuck, Undoing
+from holdfast.sagas.stuck import Stuck
+from holdfast.sagas.undoing import Undoing
 from holdfast.store.ports import Store
 from holdfast.store.saga_records import Move, Rest, SagaRecord, SagaState
 from holdfast.store.steps import Kind, Progress, Step

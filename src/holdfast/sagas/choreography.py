@@ -14,7 +14,7 @@ from holdfast.kernel.errors import UsageError
 from holdfast.kernel.names import check_name, check_seconds
 from holdfast.sagas.endings import Failed
 from holdfast.sagas.running import RunningSaga
-from holdfast.sagas.undoing import Stuck
+from holdfast.sagas.stuck import Stuck
 from holdfast.store.ports import Store, Tx
 from holdfast.store.saga_records import STUCK, NewSaga, SagaState
 

@@ -86,6 +86,10 @@ def accepted(saga_id: str, answer: SagaAnswer) -> SagaState:
             raise SagaMissing(f"There is no saga {saga_id!r}.")
         case "too_late":
             raise UsageError(f"The saga {saga_id!r} has passed its pivot: there is no way back. It goes on.")
+        case "ending":
+            raise UsageError(
+                f"The saga {saga_id!r} is done, and its job ends just now. Ask again in a moment."
+            )
         case "no_job":
             raise UsageError(f"The saga {saga_id!r} has no job any more that could undo it.")
     assert answer.state is not None

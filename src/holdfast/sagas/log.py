@@ -20,7 +20,7 @@ class SagaLog:
     """The steps' port of one run. `lost` is called when the claim is no longer ours, and gives the error to raise."""
 
     def __init__(self, store: Store, claim: Claim, record: SagaRecord, lost: Callable[[], Exception]) -> None:
-        self._store, self._claim, self._lost = store, claim, lost
+        self._store, self._claim, self.lost = store, claim, lost
         self.record = record
         self._read = monotonic()
         self._moving = asyncio.Lock()  # of two moves in one commit, one would get lost
@@ -82,7 +82,7 @@ class SagaLog:
                 job=claim.job_id,
             )
             if written is None:
-                raise self._lost()
+                raise self.lost()
             self._goes_on, self.pivot = False, move.pivot or self.pivot
             return written
 
@@ -93,7 +93,7 @@ class SagaLog:
             lambda: self._write(claim, step=step), what="steps.not_written", job=claim.job_id
         )
         if written is None:
-            raise self._lost()
+            raise self.lost()
 
     async def listen(self, step: Step, wait: Wait) -> Heard:
         claim = self._claim
@@ -101,7 +101,7 @@ class SagaLog:
             lambda: self._store.sagas.listen(claim, step, wait), what="saga.not_heard", job=claim.job_id
         )
         if heard is None:
-            raise self._lost()
+            raise self.lost()
         self.asked = heard.asked
         return heard
 

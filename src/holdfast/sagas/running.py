@@ -231,6 +231,8 @@ class RunningSaga:
         else: `id` may name a saga that is there already.
         """
         place = self._next_wait(f"saga/{saga.name}")
+        if id == self.id:
+            raise UsageError(f"The saga {id!r} cannot wait for itself. Give the other an id of its own.")
         child = saga.new(args, id=id or f"{self.id}/{place.removeprefix(WAIT)}", parent=self.id)
         return await self._suspending(self._waits.child(place, child, saga.returns))
 

@@ -19,22 +19,13 @@ from holdfast.sagas.lookups import Lookups, as_step
 from holdfast.sagas.plans import Plan, given, read, restored
 from holdfast.sagas.script import Script
 from holdfast.sagas.stepping import PATIENCE, put_off
+from holdfast.sagas.stuck import Stuck
 from holdfast.store.ports import Store
 from holdfast.store.saga_records import SagaState
 from holdfast.store.saga_verdicts import UNDO
 from holdfast.store.steps import OPEN, Kind, Progress, Step, StepRecord
 
 _DONE = (Progress.DONE, Progress.RESOLVED)
-
-
-class Stuck(Exception):
-    """It does not go on by itself. `steps` are written with that."""
-
-    def __init__(
-        self, state: SagaState, why: str, *, steps: list[Step] | None = None, undoing: bool = False
-    ) -> None:
-        super().__init__(why)
-        self.state, self.steps, self.undoing = state, steps or [], undoing
 
 
 class Undoing:
@@ -90,7 +81,7 @@ class Undoing:
         )
         if plan.child is not None:
             await self._log.keep(step)
-            await self._children.undo(plan.child, step)
+            await self._children.undo(plan.child, record, step)
         else:
             call = self._call(record, plan)
             await self._until_done(step, tries, call)

@@ -97,9 +97,11 @@ class Waits:
             place.plan = Plan(child=child.id).text()
             if place.record is None:
                 await self._steps.log.write(place, Progress.BEGUN)
-            await patiently(
+            [started] = await patiently(
                 lambda: self._store.sagas.start([child]), what="saga.not_started", job=child.job.id
             )
+            if started.job_id is None:  # another run has gone on with this saga
+                raise self._log.lost()
         came = await self._came(place, Wait(kind="saga", name=child.id), None, f"saga {child.id!r}")
         if came.state is not SagaState.DONE:
             raise SagaUndone(f"The saga {child.id!r} was undone: {came.error}")

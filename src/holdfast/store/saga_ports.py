@@ -27,7 +27,10 @@ class Sagas(Protocol):
     # --- for callers ---
 
     async def start(self, sagas: Sequence[NewSaga], *, tx: object | None = None) -> list[StartedSaga]:
-        """Store the sagas and their jobs, in the caller's transaction when one is given. Of two with one id the first stays."""
+        """Store the sagas and their jobs, in the caller's transaction when one is given. Of two with one id the first stays.
+
+        One with a parent is refused unless that is there, and on its way forward: nobody would undo it.
+        """
 
     async def get(self, saga_id: str) -> SagaRecord | None: ...
     async def of_job(self, job_id: str) -> SagaRecord | None:
@@ -87,7 +90,8 @@ class Sagas(Protocol):
     async def cancel(self, saga_id: str, *, actor: str, reason: str, done_too: bool = False) -> SagaAnswer:
         """Ask for it to be undone; leaves an audit row. `too_late`: it has passed its pivot.
 
-        `done_too`: also when it is done, as long as its steps are kept: its job goes the way back.
+        `done_too`: also when it is done, as long as its steps are kept: its job goes the way back. `ending`: that job has not ended yet;
+        it will in a moment.
         """
 
     async def retry(self, saga_id: str, *, actor: str, tx: object | None = None) -> SagaAnswer:
@@ -104,4 +108,7 @@ class Sagas(Protocol):
         """Park the sagas whose jobs are dead or unknown, so that they are seen; their ids."""
 
     async def prune(self, *, keep: float, limit: int = 1000) -> int:
-        """Forget sagas that were over more than `keep` seconds ago: their ids are free again."""
+        """Forget sagas that were over more than `keep` seconds ago: their ids are free again.
+
+        One that another has started stays as long as that one, which may have to undo it.
+        """

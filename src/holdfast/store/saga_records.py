@@ -55,7 +55,7 @@ class NewSaga(msgspec.Struct, frozen=True, kw_only=True):
 
 class StartedSaga(msgspec.Struct, frozen=True):
     id: str
-    job_id: str
+    job_id: str | None  # None: refused, since its parent is gone, over or being undone
     created: bool  # False: a saga with this id was there already
 
 
@@ -143,6 +143,7 @@ class Wait(msgspec.Struct, frozen=True, kw_only=True):
     key: str | None = None  # of the event
     after: int = 0  # only events behind this position of the log
     give_up: bool = False  # its time is over: when there is nothing now, that is how it ends
+    undone: bool = False  # of a saga: only that it was undone counts, not that it is done
 
     def __post_init__(self) -> None:
         if self.kind not in ("signal", "saga", "event"):
@@ -151,8 +152,9 @@ class Wait(msgspec.Struct, frozen=True, kw_only=True):
         if self.key is not None:
             _set(self, "key", check_name("key", self.key))
         check_int("The position", self.after, 0, 2**63 - 1)
-        if not isinstance(self.give_up, bool):
-            raise UsageError(f"give_up is True or False, not {show(self.give_up)}.")
+        for flag in ("give_up", "undone"):
+            if not isinstance(value := getattr(self, flag), bool):
+                raise UsageError(f"{flag} is True or False, not {show(value)}.")
 
 
 class Heard(msgspec.Struct, frozen=True):
@@ -180,7 +182,7 @@ class SagaAnswer(msgspec.Struct, frozen=True):
 
     id: str
     outcome: Literal[
-        "accepted", "missing", "over", "too_late", "undoing", "not_stuck", "no_such_step", "no_job"
+        "accepted", "missing", "over", "too_late", "undoing", "not_stuck", "no_such_step", "no_job", "ending"
     ]
     state: SagaState | None = None  # as it is now
     steps: tuple[str, ...] = ()  # those that can be decided about

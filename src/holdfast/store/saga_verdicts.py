@@ -31,8 +31,10 @@ def event_came(event: OutboxEvent) -> str:
     return msgspec.json.encode({"value": told, "position": event.position}).decode()
 
 
-def ended(state: SagaState, result: str | None, error: str | None) -> str:
-    """The result of a step that has waited for another saga."""
+def ended(state: str, result: str | None, error: str | None, *, undone: bool = False) -> str | None:
+    """The result of a step that has waited for another saga, or for it to be undone; None: it waits on."""
+    if state not in OVER or (undone and state != SagaState.UNDONE):
+        return None
     told = msgspec.json.encode({"state": state, "error": error}).decode()
     return f'{told[:-1]},"value":{result or "null"}}}'
 

@@ -292,6 +292,8 @@ def _complain(answer: SagaAnswer, options: Namespace) -> None:
             complain(f"Saga {answer.id} has passed its pivot: there is no way back.")
         case "not_stuck":
             complain(f"Saga {answer.id} is {answer.state}, and goes on by itself.")
+        case "ending":
+            complain(f"Saga {answer.id} is {answer.state}, and its job ends just now. Ask again in a moment.")
         case "no_such_step":
             names = ", ".join(map(repr, answer.steps)) or "none"
             complain(f"Saga {answer.id} has no open step {options.step!r}. To be decided: {names}.")

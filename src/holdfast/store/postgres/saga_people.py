@@ -60,6 +60,8 @@ def cancel(saga_id: str, *, actor: str, reason: str, done_too: bool) -> Procedur
 
 def _undo_done(found: Found, saga_id: str, *, actor: str, reason: str) -> Procedure[SagaAnswer]:
     """Its job is live again: what it has done stands in its steps."""
+    if found.generation is not None:
+        return SagaAnswer(saga_id, "ending", found.state)
     if not (yield Statement(_REVIVE, (found.job_id,))):
         return SagaAnswer(saga_id, "no_job", found.state)
     yield Statement(_UNDO_DONE, (found.seq, reason))
@@ -172,6 +174,7 @@ def prune(keep: float, limit: int) -> Procedure[int]:
 
 _PRUNE = """
 DELETE FROM holdfast.saga WHERE ctid = ANY(ARRAY(
-    SELECT ctid FROM holdfast.saga WHERE finished_at IS NOT NULL
-        AND finished_at <= (SELECT holdfast.now()) - make_interval(secs => $2::float8)
-    ORDER BY finished_at LIMIT $1 FOR UPDATE SKIP LOCKED)) RETURNING seq"""
+    SELECT s.ctid FROM holdfast.saga s WHERE s.finished_at IS NOT NULL
+        AND s.finished_at <= (SELECT holdfast.now()) - make_interval(secs => $2::float8)
+        AND (s.parent IS NULL OR NOT EXISTS (SELECT FROM holdfast.saga p WHERE p.id = s.parent))
+    ORDER BY s.finished_at LIMIT $1 FOR UPDATE SKIP LOCKED)) RETURNING seq"""

@@ -23,7 +23,7 @@ from holdfast.store.steps import Progress, Step
 
 
 def listen(claim: Claim, step: Step, wait: Wait) -> Procedure[Heard | None]:
-    end = (yield from _end_of(wait.name)) if wait.kind == "saga" else None
+    end = (yield from _end_of(wait)) if wait.kind == "saga" else None
     if wait.kind == "event":
         yield Statement("SELECT FROM holdfast.saga_reader FOR SHARE")
     rows = yield Statement(_HELD, ([claim.job_id], [claim.token]))
@@ -72,13 +72,11 @@ WHERE saga = $1::bigint AND name = $2::text AND (taken_by IS NULL OR taken_by = 
 ORDER BY taken_by IS NULL, seq LIMIT 1"""
 
 
-def _end_of(saga_id: str) -> Procedure[str | None]:
+def _end_of(wait: Wait) -> Procedure[str | None]:
     """Its row is locked from now on: it ends before this, or after it and sees who waits."""
     sql = "UPDATE holdfast.saga SET watched = true WHERE id = $1::text RETURNING state, result, error"
-    rows = yield Statement(sql, (saga_id,))
-    if not rows or rows[0][0] not in OVER:
-        return None
-    return verdicts.ended(SagaState(rows[0][0]), rows[0][1], rows[0][2])
+    rows = yield Statement(sql, (wait.name,))
+    return verdicts.ended(*rows[0], undone=wait.undone) if rows else None
 
 
 def _find_event(since: float, wait: Wait) -> Procedure[str | None]:

@@ -46,6 +46,8 @@ def start(sagas: Sequence[NewSaga], *, impatient: bool = False) -> Procedure[lis
     """`impatient`: who would wait for another's lock is blocked instead, after a moment."""
     first = {each.id: each for each in reversed(sagas)}
     once = sorted(first.values(), key=_by_id)
+    if parents := [each.parent for each in once if each.parent is not None]:
+        yield Statement(_HOLD_PARENTS[impatient], (parents,))
     rows = yield Statement(_START[impatient], _columns(once))
     stored = {row[0]: row[1] for row in rows}
     new = [each for each in once if each.id in stored]
@@ -54,7 +56,7 @@ def start(sagas: Sequence[NewSaga], *, impatient: bool = False) -> Procedure[lis
     if others := [each.id for each in once if each.id not in stored]:
         rows = yield Statement(_OTHERS, (others,))
         stored |= {row[0]: row[1] for row in rows}
-    return [StartedSaga(each.id, stored[each.id], stored[each.id] == each.job.id) for each in sagas]
+    return [StartedSaga(each.id, stored.get(each.id), stored.get(each.id) == each.job.id) for each in sagas]
 
 
 def _by_id(saga: NewSaga) -> str:
@@ -77,8 +79,17 @@ _START = {
 INSERT INTO holdfast.saga (id, name, job_id, deadline, parent, correlation_id)
 SELECT g.id, g.name, g.job_id, holdfast.now() + make_interval(secs => g.timeout), g.parent, g.correlation_id
 FROM unnest($1::text[], $2::text[], $3::uuid[], $4::float8[], $5::text[], $6::text[])
-    AS g(id, name, job_id, timeout, parent, correlation_id) WHERE {SOON if impatient else "true"}
+    AS g(id, name, job_id, timeout, parent, correlation_id)
+WHERE {SOON if impatient else "true"} AND (g.parent IS NULL OR EXISTS (
+    SELECT FROM holdfast.saga p WHERE p.id = g.parent AND p.finished_at IS NULL AND NOT p.undoing))
 ON CONFLICT (id) DO NOTHING RETURNING id, job_id::text"""
+    for impatient in (False, True)
+}
+# Whoever decides that a saga is undone locks its job first, and so sees what was started before.
+_HOLD_PARENTS = {
+    impatient: f"""
+SELECT FROM holdfast.job j WHERE {SOON if impatient else "true"}
+    AND j.id = ANY(ARRAY(SELECT s.job_id FROM holdfast.saga s WHERE s.id = ANY($1::text[]))) ORDER BY j.id FOR SHARE"""
     for impatient in (False, True)
 }
 _OTHERS = "SELECT id, job_id::text FROM holdfast.saga WHERE id = ANY($1::text[])"

@@ -69,6 +69,8 @@ def cancel(db: Db, saga_id: str, *, actor: str, reason: str, done_too: bool) -> 
 
 def _undo_done(db: Db, found: Found, saga_id: str, *, actor: str, reason: str) -> SagaAnswer:
     """Its job is live again: what it has done stands in its steps."""
+    if found.job_state is not None:
+        return SagaAnswer(saga_id, "ending", found.state)
     if found.job is None or not db.value("SELECT 1 FROM holdfast_over WHERE seq = ?", found.job):
         return SagaAnswer(saga_id, "no_job", found.state)
     db.run(_REVIVE, db.draw("rank"), found.job)
@@ -142,5 +144,7 @@ def park_lost(db: Db, *, limit: int) -> list[str]:
 
 def prune(db: Db, *, keep: float, limit: int) -> int:
     sql = """DELETE FROM holdfast_saga WHERE seq IN (
-        SELECT seq FROM holdfast_saga WHERE finished_at IS NOT NULL AND finished_at <= ? ORDER BY finished_at LIMIT ?)"""
+        SELECT s.seq FROM holdfast_saga AS s WHERE s.finished_at IS NOT NULL AND s.finished_at <= ?
+            AND (s.parent IS NULL OR NOT EXISTS (SELECT 1 FROM holdfast_saga AS p WHERE p.id = s.parent))
+        ORDER BY s.finished_at LIMIT ?)"""
     return db.run(sql, db.now - keep, limit)

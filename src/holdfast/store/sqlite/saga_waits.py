@@ -57,7 +57,7 @@ def _find(db: Db, saga: int, step: str, wait: Wait) -> str | None:
         case "event":
             return _find_event(db, saga, wait)
         case "saga":
-            return _end_of(db, wait.name)
+            return _end_of(db, wait)
 
 
 def _take_signal(db: Db, saga: int, name: str, step: str) -> str | None:
@@ -68,12 +68,10 @@ def _take_signal(db: Db, saga: int, name: str, step: str) -> str | None:
     return verdicts.came(row[1])
 
 
-def _end_of(db: Db, saga_id: str) -> str | None:
+def _end_of(db: Db, wait: Wait) -> str | None:
     sql = "UPDATE holdfast_saga SET watched = 1 WHERE id = ? RETURNING state, result, error"
-    row = db.row(sql, saga_id)
-    if row is None or row[0] not in OVER:
-        return None
-    return verdicts.ended(SagaState(row[0]), row[1], row[2])
+    row = db.row(sql, wait.name)
+    return None if row is None else verdicts.ended(row[0], row[1], row[2], undone=wait.undone)
 
 
 def _find_event(db: Db, saga: int, wait: Wait) -> str | None:

@@ -36,6 +36,7 @@ from holdfast.store.unknown import still_unknown
 _START = """
     INSERT INTO holdfast_saga (id, name, job_id, state, started_at, at, deadline, parent, correlation_id)
     VALUES (?1, ?2, ?3, 'running', ?4, ?4, ?5, ?6, ?7) ON CONFLICT (id) DO NOTHING"""
+_GOES_FORWARD = "SELECT 1 FROM holdfast_saga WHERE id = ? AND finished_at IS NULL AND NOT undoing"
 _RECORD = """
     SELECT id, name, job_id, state, undoing, started_at, at, decided_at, finished_at, deadline, asked, pivot, waits,
         result, error, cause, parent, correlation_id FROM holdfast_saga"""
@@ -53,7 +54,8 @@ _MOVE = """
 
 
 def start(db: Db, sagas: Sequence[NewSaga]) -> list[StartedSaga]:
-    new = [each for each in sagas if _insert(db, each)]
+    welcome = [each for each in sagas if each.parent is None or db.value(_GOES_FORWARD, each.parent)]
+    new = [each for each in welcome if _insert(db, each)]
     if new:
         jobs.enqueue(db, [each.job for each in new])
     return [_started(db, each) for each in sagas]
@@ -67,7 +69,7 @@ def _insert(db: Db, saga: NewSaga) -> bool:
 
 def _started(db: Db, saga: NewSaga) -> StartedSaga:
     """One that was stored by an earlier try of the same call is that call's."""
-    job_id: str = db.value("SELECT job_id FROM holdfast_saga WHERE id = ?", saga.id)
+    job_id: str | None = db.value("SELECT job_id FROM holdfast_saga WHERE id = ?", saga.id)
     return StartedSaga(saga.id, job_id, job_id == saga.job.id)
 
 

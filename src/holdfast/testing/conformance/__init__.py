@@ -40,6 +40,7 @@ from holdfast.testing.conformance.names import NamesConformance
 from holdfast.testing.conformance.outbox import OutboxConformance
 from holdfast.testing.conformance.queues import QueuesConformance
 from holdfast.testing.conformance.relaying import RelayingConformance
+from holdfast.testing.conformance.saga_families import SagaFamiliesConformance
 from holdfast.testing.conformance.sagas import SagasConformance
 from holdfast.testing.conformance.schedules import SchedulesConformance
 from holdfast.testing.conformance.schema import SchemaConformance
@@ -74,6 +75,7 @@ __all__ = [
     "OutboxConformance",
     "QueuesConformance",
     "RelayingConformance",
+    "SagaFamiliesConformance",
     "SagasConformance",
     "SchedulesConformance",
     "SchemaConformance",
@@ -119,6 +121,7 @@ class StoreConformance(
     VersionsConformance,
     CacheConformance,
     SagasConformance,
+    SagaFamiliesConformance,
     AuditConformance,
     DiagnosisConformance,
     NamesConformance,
