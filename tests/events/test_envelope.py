@@ -127,7 +127,7 @@ def changed(**changes):
         (changed(datacontenttype="application/xml"), "application/xml"),
         (changed(datacontenttype="text/json-not"), "text/json-not"),
         (changed(data=..., data_base64="AAEC"), "data_base64"),
-        (changed(sequence="many"), "many"),
+        (changed(sequence="x" * 600), "sequence"),
         (changed(partitionkey=""), "partitionkey"),
         (changed(id="a\0b"), "id"),
         (b'{"id":"1",' + changed()[1:], "twice"),
@@ -152,6 +152,13 @@ def test_a_broken_message_says_what_is_wrong(body, told):
 )
 def test_json_has_many_names(named):
     assert read(changed(datacontenttype=named)).event(Order).data == Order(1)
+
+
+@pytest.mark.parametrize(
+    ("sequence", "version"), [("many", None), ("9" * 19, None), ("9" * 30, None), ("٣", None), ("0012", 12)]
+)
+def test_a_sequence_of_others_is_a_version_when_it_is_a_number(sequence, version):
+    assert read(changed(sequence=sequence)).event().version == version
 
 
 def test_who_else_makes_events_has_ids_of_their_own():

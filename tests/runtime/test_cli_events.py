@@ -157,6 +157,29 @@ def test_strays_are_shown_as_they_came(shop, on_store):
     assert shop("outbox", "strays", "drop", number, "--reason", "a probe") == 1
 
 
+def test_strays_are_replayed(shop, on_store):
+    async def stray(store):
+        hears = '[{"patterns":["order.*"],"task":"on:billing","queue":"events"}]'
+        await store.groups.announce("billing", "m", hears, ttl=60)
+        return [await store.strays.keep("redis", "billing", raw, "why") for raw in (b"1", b"2")]
+
+    async def left(store):
+        return [each.id for each in await store.strays.find()], [
+            job.args for job in await store.jobs.find(task="on:billing")
+        ]
+
+    one, two = map(str, on_store(stray))
+    message = '{"specversion":"1.0","id":"7","source":"/s","type":"order.paid","time":"2026-01-01T00:00:00Z"}'
+    assert shop("outbox", "strays", "replay", one, two) == 1
+    assert f"Stray {one}: " in shop.err and "0 of 2 replayed." in shop.out
+    assert shop("outbox", "strays", "replay", one, two, "--message", message) == 2
+    assert shop("outbox", "strays", "replay", one, "--message", message) == 0
+    assert "1 of 1 replayed." in shop.out
+    assert on_store(left) == ([int(two)], [f'{{"event":{message}}}'])
+    [answer] = shop.json("outbox", "strays", "replay", "999")["replayed"]
+    assert answer["id"] == 999 and "no such stray" in answer["error"]
+
+
 def test_the_whole_story(shop, on_store):
     placed, bill, billed, ship = on_store(ran)
     told = {}

@@ -6,13 +6,14 @@ from abc import abstractmethod
 from collections.abc import Callable, Iterable, Sequence
 
 from holdfast.events import envelope
+from holdfast.events.reading import as_it_came, telling
 from holdfast.events.routes import Route, Telling, delivery, routes_in
 from holdfast.events.settings import EventSettings
 from holdfast.events.subscribers import Group
 from holdfast.events.wire import Wire
 from holdfast.fleet.leading import TTL, Leading
 from holdfast.guards.backoff import Backoff
-from holdfast.kernel.clock import monotonic, sleep
+from holdfast.kernel.clock import monotonic, now, sleep
 from holdfast.kernel.crashpoints import crashpoint
 from holdfast.kernel.errors import TROUBLE, LeaseLost, PayloadError, TransportUnavailable
 from holdfast.kernel.randomness import jittered
@@ -218,10 +219,10 @@ class BrokerConsumer(Consumer):
         found = []
         for each in received:
             try:
-                found.append(_read(each.body))
+                found.append(telling(each.body, at=now()))
             except PayloadError as error:
                 stray = await self._store.strays.keep(
-                    self._wire.name, self._group.name, each.body, str(error)
+                    self._wire.name, self._group.name, as_it_came(each), str(error)
                 )
                 note("group.stray", group=self._group.name, stray=stray, error=str(error))
         return found
@@ -229,10 +230,3 @@ class BrokerConsumer(Consumer):
 
 def _told(event: OutboxEvent) -> Telling:
     return Telling(event.id, event.type, event.key, event.correlation_id, event.trace, envelope.encode(event))
-
-
-def _read(body: bytes) -> Telling:
-    found = envelope.read(body)
-    return Telling(
-        found.identity, found.type, found.partitionkey, found.correlationid, found.traceparent, body
-    )

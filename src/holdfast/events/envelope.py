@@ -23,6 +23,7 @@ SOURCE = "holdfast"
 ROOM = 8 * 1024  # bytes for all that is not data: names have at most 500 each, and a quote in them takes two
 DATA_LIMIT = ARGS_LIMIT - ROOM
 _JSON = "application/json"
+_NUMBER, _NEWEST = re.compile(r"[0-9]{1,19}"), 2**63 - 1
 # Also application/vnd.shop.order+json, and what follows: charset=utf-8. That the data is in JSON is checked anyway.
 _JSON_TYPE = re.compile(r"[\w.+-]+/([\w.+-]+\+)?json\s*(;.*)?", re.ASCII | re.IGNORECASE)
 
@@ -34,10 +35,10 @@ class Envelope(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     id: str
     source: str
     type: str
-    time: Annotated[datetime, msgspec.Meta(tz=True)]
+    time: Annotated[datetime, msgspec.Meta(tz=True)] | None = None  # others need not say it
     datacontenttype: str | None = None
     partitionkey: str | None = None
-    sequence: str | None = None  # the version of its key, in 19 digits: texts are in order as the numbers are
+    sequence: str | None = None  # of ours the version, in 19 digits: texts are in order as the numbers are
     correlationid: str | None = None
     causationid: str | None = None
     traceparent: str | None = None
@@ -54,10 +55,16 @@ class Envelope(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
     @property
     def version(self) -> int | None:
-        return None if self.sequence is None else int(self.sequence)
+        """None too when others count in another way: then nobody can tell which is older."""
+        number = (
+            int(self.sequence) if self.sequence is not None and _NUMBER.fullmatch(self.sequence) else None
+        )
+        return None if number is None or number > _NEWEST else number
 
     def event(self, data: Any = Any) -> Event[Any]:
         """As a handler sees it, with its data in the given type. Raises PayloadError when it does not fit."""
+        if self.time is None:
+            raise PayloadError("It does not say when it was made.")
         return Event(
             id=self.id,
             type=self.type,
@@ -97,7 +104,9 @@ def encode(event: OutboxEvent) -> bytes:
 
 def read(body: bytes) -> Envelope:
     """A message from a wire. Raises PayloadError that says what is wrong with it, whoever has sent it."""
-    found = decode(body, Envelope, limit=ARGS_LIMIT - 64)  # it becomes the argument of a job
+    found = decode(
+        body, Envelope, limit=ARGS_LIMIT - 128
+    )  # it becomes the argument of a job, perhaps with a time
     try:
         _check(found)
     except PayloadError:
@@ -111,12 +120,10 @@ def _check(found: Envelope) -> None:
     check_name("id", found.id)
     check_type(found.type)
     check_name("source", found.source)
-    for kind in ("partitionkey", "correlationid", "causationid", "traceparent"):
+    for kind in ("partitionkey", "sequence", "correlationid", "causationid", "traceparent"):
         if (value := getattr(found, kind)) is not None:
             check_name(kind, value)
     if found.data_base64 is not None:
         raise PayloadError("Its data is bytes (data_base64); Holdfast reads application/json.")
     if found.datacontenttype is not None and not _JSON_TYPE.fullmatch(found.datacontenttype):
         raise PayloadError(f"Its data is {show(found.datacontenttype)}; Holdfast reads application/json.")
-    if found.sequence is not None and not (found.sequence.isdecimal() and len(found.sequence) <= 19):
-        raise PayloadError(f"Its sequence is {show(found.sequence)}, and no version of a key: 1, 2, 3 …")

@@ -18,7 +18,7 @@ class Event(msgspec.Struct, Generic[D], frozen=True, kw_only=True):
     data: D
     key: str | None = None
     version: int | None = None  # of its key: 1, 2, 3 … in the order of the commits
-    time: datetime  # when it was emitted, by the database's clock, in UTC
+    time: datetime  # when it was emitted, by the database's clock, in UTC; when it arrived, if its maker does not say
     source: str = "holdfast"
     correlation_id: str | None = None
     causation_id: str | None = None

@@ -8,6 +8,7 @@ from functools import partial
 
 from holdfast.events.bus import Bus
 from holdfast.events.redriving import redrive
+from holdfast.events.replaying import replay_stray
 from holdfast.jobs.options import moment
 from holdfast.store.event_records import Cursor, OutboxEvent, OutboxLag, OutboxState, Stray
 from holdfast.store.event_verdicts import forgotten
@@ -91,3 +92,10 @@ class OutboxView:
     async def strays(self, *, limit: int = 100) -> list[Stray]:
         """Messages that no group could understand, as they came; newest first."""
         return await self._store.strays.find(limit=limit)
+
+    async def replay_stray(self, stray_id: int, *, message: bytes | None = None, by: str = "code") -> bool:
+        """Read a stray once more, such as after an update, or `message` in its place, and deliver it to its group.
+
+        False: there is no such stray. Raises PayloadError when it is still no event, and UsageError when nobody hears it: then it stays.
+        """
+        return await replay_stray(self._store, self._bus, stray_id, message=message, actor=by)

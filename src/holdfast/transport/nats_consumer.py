@@ -212,7 +212,10 @@ class _Inbox:
 
     def taken(self, limit: int) -> list[Received]:
         found = [self.arrived.popleft() for _ in range(min(limit, len(self.arrived)))]
-        return [Received(message.data, message.reply, _times(message.reply) > 1) for message in found]
+        return [
+            Received(message.data, message.reply, _times(message.reply) > 1, message.headers or {})
+            for message in found
+        ]
 
 
 def _times(mark: str) -> int:

@@ -6,7 +6,7 @@ waits without end, and the next call tries again, with a new connection where th
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Protocol
 
 import msgspec
@@ -36,6 +36,7 @@ class Received(msgspec.Struct, frozen=True):
     body: bytes
     mark: str  # the broker's own name of this delivery: stream id, sequence, partition and offset
     redelivered: bool = False  # somebody had it before, and did not acknowledge it
+    headers: Mapping[str, str] = {}  # beside the body, where the broker has such
 
 
 class Consumer(Protocol):

@@ -6,6 +6,7 @@ from argparse import Namespace
 
 import msgspec
 
+from holdfast.kernel.errors import PayloadError, UsageError
 from holdfast.runtime.app import Holdfast
 from holdfast.runtime.cli.command import DONE, NOT_AS_WISHED, actor, add_command, add_group
 from holdfast.runtime.cli.output import complain, document, say, show_fields, show_table
@@ -24,11 +25,14 @@ _COLUMNS = (
 
 
 def add(commands: Commands) -> None:
-    about = "list messages that nobody understood; show one as it came; drop them"
+    about = "list messages that nobody understood; show one as it came; replay or drop them"
     parser, group = add_group(commands, "strays", about=about, act=list_strays)
     parser.add_argument("--limit", type=count, default=100, help="at most so many, the newest first (100)")
     showing = add_command(group, "show", show, about="show one message as it came")
     showing.add_argument("stray", type=count)
+    replaying = add_command(group, "replay", replay, about="read messages once more, for their groups")
+    replaying.add_argument("strays", nargs="+", type=count, metavar="STRAY")
+    replaying.add_argument("--message", help="an event in JSON, in place of the one message that is named")
     dropping = add_command(group, "drop", drop, about="give messages up")
     dropping.add_argument("strays", nargs="+", type=count, metavar="STRAY")
     dropping.add_argument("--reason", required=True, help="kept in the audit row")
@@ -65,6 +69,26 @@ async def show(hf: Holdfast, options: Namespace) -> int:
         ]
     )
     return DONE
+
+
+async def replay(hf: Holdfast, options: Namespace) -> int:
+    if options.message is not None and len(options.strays) != 1:
+        raise UsageError("--message is for one stray: give one with it.")
+    message = None if options.message is None else options.message.encode(errors="surrogateescape")
+    failed: dict[int, str] = {}
+    for each in options.strays:
+        try:
+            if not await hf.outbox.replay_stray(each, message=message, by=actor(options)):
+                failed[each] = "There is no such stray."
+        except (PayloadError, UsageError) as error:
+            failed[each] = str(error)
+    if options.json:
+        document({"replayed": [{"id": each, "error": failed.get(each)} for each in options.strays]})
+    else:
+        for each, why in failed.items():
+            complain(f"Stray {each}: {why}")
+        say(f"{len(options.strays) - len(failed):,} of {len(options.strays):,} replayed.")
+    return NOT_AS_WISHED if failed else DONE
 
 
 async def drop(hf: Holdfast, options: Namespace) -> int:

@@ -10,11 +10,12 @@ from typing import Any
 
 import msgspec
 
-from holdfast.events import consumer, publishing, routes
+from holdfast.events import consumer, publishing, reading, routes
 from holdfast.events.consumer import BrokerConsumer, StoreConsumer
 from holdfast.events.publishing import Failure, Published
 from holdfast.events.relay import Relay
 from holdfast.events.subscribers import Subscribers
+from holdfast.kernel.clock import now
 from holdfast.kernel.errors import PayloadError, TransportUnavailable
 from holdfast.kernel.ids import new_id
 from holdfast.store.event_records import Cursor, Delivery, Emitted, NewEvent, OutboxEvent
@@ -215,7 +216,7 @@ def _broken_messages_are_dropped(stack: ExitStack) -> None:
         found = []
         for each in received:
             try:
-                found.append(consumer._read(each.body))
+                found.append(reading.telling(each.body, at=now()))
             except PayloadError:
                 continue
         return found
