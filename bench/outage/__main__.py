@@ -37,6 +37,12 @@ async def run(console: Console) -> dict[str, Any]:
     return {"calls": provider.calls, "nodes": seen}
 
 
+def keep(found: dict[str, Any]) -> None:
+    """Beside what the other part has found."""
+    known = json.loads(RESULTS.read_text()) if RESULTS.exists() else {}
+    RESULTS.write_text(json.dumps(known | found) + "\n")
+
+
 async def _node(folder: str, number: int, port: int) -> asyncio.subprocess.Process:
     return await asyncio.create_subprocess_exec(
         *(sys.executable, "-m", "bench.outage.node", folder, str(number), str(port), repr(time.time()))
@@ -46,7 +52,7 @@ async def _node(folder: str, number: int, port: int) -> asyncio.subprocess.Proce
 def main() -> None:
     console = Console()
     found = asyncio.run(run(console))
-    RESULTS.write_text(json.dumps(found) + "\n")
+    keep(found)
     interpreter = environments.make("picture")
     step.run_quietly([str(interpreter), "-m", "bench.outage.picture", str(RESULTS), str(PICTURE)])
     console.print(f"Written: {RESULTS.relative_to(ROOT)}, {PICTURE.relative_to(ROOT)}")

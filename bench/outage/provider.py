@@ -1,4 +1,4 @@
-"""The provider: takes so many calls a second, answers 429 above that, and 503 while it is down."""
+"""The provider: takes so many calls a second, answers 429 above that, and 500 while it is down."""
 
 from __future__ import annotations
 
@@ -14,11 +14,16 @@ DOWN = (18.0, 26.0)  # from, until
 
 
 class Provider:
-    def __init__(self) -> None:
+    def __init__(self, *, down: tuple[float, float] = DOWN, capacity: int = CAPACITY) -> None:
+        self._down, self._capacity = down, capacity
         self.calls: list[tuple[float, int]] = []  # when, and how it was answered
         self.port = 0
         self._began = time.monotonic()
         self._taken: deque[float] = deque()
+
+    def begin(self) -> None:
+        """Its time begins now."""
+        self._began = time.monotonic()
 
     def time(self) -> float:
         return time.monotonic() - self._began
@@ -27,7 +32,7 @@ class Provider:
     async def open(self) -> AsyncIterator[None]:
         server = await asyncio.start_server(self._serve, "127.0.0.1", 0)
         self.port = server.sockets[0].getsockname()[1]
-        self._began = time.monotonic()
+        self.begin()
         try:
             yield
         finally:
@@ -42,11 +47,11 @@ class Provider:
         writer.close()
 
     def _status(self, now: float) -> int:
-        if DOWN[0] <= now < DOWN[1]:
+        if self._down[0] <= now < self._down[1]:
             return 500
         while self._taken and self._taken[0] < now - 1:
             self._taken.popleft()
-        if len(self._taken) >= CAPACITY:
+        if len(self._taken) >= self._capacity:
             return 429
         self._taken.append(now)
         return 200

@@ -352,6 +352,87 @@ async def test_who_fails_without_a_call_has_failed_by_himself(hf):
     assert (await handle.record()).attempt == 2
 
 
+# --- tasks that make several calls at once ---
+
+
+async def _asked_at_once(guard, provider, number):
+    async with asyncio.TaskGroup() as group:
+        for _ in range(number):
+            group.create_task(guard.call(provider.ask))
+
+
+async def test_several_calls_that_are_refused_together_are_not_charged(hf, provider):
+    guard = hf.guard("api", breaker=Breaker(failures=1, cooldown=60))
+
+    @hf.task(retry=FEW)
+    async def ask() -> None:
+        tries.append(1)
+        await asyncio.gather(*(guard.call(provider.ask) for _ in range(3)), return_exceptions=False)
+
+    @hf.task(retry=FEW)
+    async def ask_in_group() -> None:
+        tries.append(1)
+        await _asked_at_once(guard, provider, 3)
+
+    tries = []
+    guard.breaker.hold_open()
+    async with hf.worker():
+        handles = [await ask.enqueue(), await ask_in_group.enqueue()]
+        await until(lambda: len(tries) >= 6)
+        records = [await handle.record() for handle in handles]
+        guard.breaker.reset()
+        await all_done(handles)
+    assert all(record.attempt <= 1 for record in records)
+    assert [(await handle.record()).attempt for handle in handles] == [1, 1]
+
+
+async def test_one_that_has_really_failed_among_those_refused_is_charged(hf):
+    guard = hf.guard("api", breaker=Breaker(failures=1, cooldown=60))
+    guard.breaker.hold_open()
+
+    async def mistake():
+        raise RuntimeError("a mistake of its own")
+
+    @hf.task(retry=FEW)
+    async def both() -> None:
+        async with asyncio.TaskGroup() as group:
+            group.create_task(mistake())
+            group.create_task(guard.call(mistake))
+
+    async with hf.worker():
+        handle = await both.enqueue()
+        await until(lambda: _is(handle, JobState.DEAD))
+    assert (await handle.record()).attempt == 2
+
+
+@pytest.mark.parametrize("permits", [1, 2])
+async def test_a_task_of_several_calls_at_once_finds_out_too(hf, provider, permits):
+    """Those that found no permit were refused, and their group cancelled the probe: the breaker never closed."""
+    guard = hf.guard("api", breaker=Breaker(failures=1, cooldown=0.2, permits=permits))
+
+    async def slow():
+        await asyncio.sleep(0.05)
+        await provider.ask()
+
+    @hf.task(guard=guard, retry=FEW)
+    async def ask() -> None:
+        async with asyncio.TaskGroup() as group:
+            for _ in range(5):
+                group.create_task(guard.call(slow))
+
+    guard.breaker.hold_open()
+    async with hf.worker():
+        handle = await ask.enqueue()
+        await until(lambda: hf.store.holds.gated())
+        provider.failure = ConnectionRefusedError(111, "no")
+        guard.breaker.let_go()
+        await until(lambda: len(provider.times) >= 2)
+        provider.failure = None
+        await handle.result(10)
+    assert (await handle.record()).attempt == 1
+    assert guard.breaker.state is State.CLOSED
+
+
 # --- deadlines ---
 
 

@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
+
 from holdfast.guards.breaker import Breaker, Permit
 from holdfast.guards.bulkhead import Bulkhead
 from holdfast.guards.faults import Fault, fault_of
 from holdfast.guards.limiter import Limiter
+from holdfast.guards.ports import State
 from holdfast.guards.reservations import Reservation
+from holdfast.guards.visits import is_probing
 from holdfast.guards.ways import Way
 from holdfast.kernel.clock import monotonic
-from holdfast.kernel.errors import DeadlinePassed
+from holdfast.kernel.errors import BreakerOpen, DeadlinePassed
+
+_MOMENT = 0.02  # seconds between looks at what a probe has found
 
 
 class Gates:
@@ -33,7 +39,10 @@ class Gates:
         entry = Admission(self, key, now)
         try:
             if self.breaker is not None:
-                entry.permit = self.breaker.admitted(now)
+                try:
+                    entry.permit = self.breaker.admitted(now)
+                except BreakerOpen as refusal:
+                    entry.permit = await self._after_probe(way, self.breaker, entry, until, refusal)
             if self.limiter is not None:
                 await self._limit(way, entry, cost, until)
             if self.bulkhead is not None:
@@ -46,6 +55,19 @@ class Gates:
             entry.not_made()
             raise
         return entry
+
+    async def _after_probe(
+        self, way: Way, breaker: Breaker, entry: Admission, until: float | None, refusal: BreakerOpen
+    ) -> Permit:
+        """Of a run that finds out, all calls but its probe wait for that: refused, they might end the run, and the probe with it."""
+        end = entry.began + breaker.lease if until is None else min(until, entry.began + breaker.lease)
+        while is_probing(breaker) and breaker.state is State.HALF_OPEN and entry.began < end:
+            await way.sleep(_MOMENT)
+            entry.began = monotonic()
+            with suppress(BreakerOpen):
+                return breaker.admitted(entry.began)
+        self.check_time(entry.began, until)
+        raise refusal
 
     async def _limit(self, way: Way, entry: Admission, cost: float, until: float | None) -> None:
         limiter, now = self.limiter, entry.began

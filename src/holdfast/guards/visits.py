@@ -30,6 +30,12 @@ def visiting(visit: Visit | None) -> Generator[None, None, None]:
         _visit.reset(mark)
 
 
+def is_probing(breaker: object) -> bool:
+    """Whether this call is of a run that finds out, and its probe was made: then it can wait for what that finds."""
+    visit = _visit.get()
+    return visit is not None and visit.breaker is breaker and visit.has_called
+
+
 def called(breaker: object) -> None:
     """A probe was admitted."""
     visit = _visit.get()

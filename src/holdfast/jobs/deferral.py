@@ -15,9 +15,10 @@ _LONGEST = 60.0  # seconds, for tasks without a gate
 
 
 def deferral(run: Run, error: BaseException) -> float | None:
-    """Seconds until it may be tried again, uncharged; None: it has failed."""
-    while isinstance(error, BaseExceptionGroup) and len(error.exceptions) == 1:
-        error = error.exceptions[0]
+    """Seconds until it may be tried again, uncharged; None: it has failed. Of several coroutines, when it is so of all of them."""
+    if isinstance(error, BaseExceptionGroup):
+        waits = [deferral(run, each) for each in error.exceptions]
+        return None if None in waits else max(wait for wait in waits if wait is not None)
     if not isinstance(error, Exception) or isinstance(error, DeadlinePassed):
         return None
     if not isinstance(error, Refused) and not (run.is_guarded and _is_guards(run, error)):
