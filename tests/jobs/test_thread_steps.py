@@ -77,14 +77,14 @@ async def test_what_would_wait_for_its_own_transaction_is_refused_at_once(hf, ca
                 refused(lambda: hf.blocking.emit("order.placed", {}))
                 refused(lambda: hf.blocking.transaction().__enter__())
                 other.options(tx=tx).enqueue_sync()
-                refused(lambda: job.blocking.step("a", calls.append, "in vain"))
-        job.blocking.step("a", calls.append, "kept")
+                refused(lambda: job.blocking.step("a", calls.append, "first"))
+        job.blocking.step("a", calls.append, "second")
 
     await ship.enqueue()
     began = time.monotonic()
     found = await drain(hf)
     assert sorted(each.state for each in found) == [State.QUEUED, State.SUCCEEDED, State.SUCCEEDED]
-    assert calls == ["in vain", "kept"]
+    assert calls in (["first"], ["first", "second"]), "its end is kept later, or it is done again"
     assert time.monotonic() - began < 4, "nobody waited until the transaction was cut off"
 
 

@@ -137,6 +137,56 @@ async def test_an_event_that_a_handler_was_given_is_seen_also_when_it_was_pruned
         await bench.view(total, "other").get("a", at_least=given[0], wait=0)
 
 
+@pytest.mark.parametrize("is_pruned", [False, True])
+@pytest.mark.parametrize("key", ["key", "order"])
+async def test_a_version_that_a_view_does_not_hear_is_reached_as_well(bench, key, is_pruned):
+    """The newest event of a key is not always one that the view hears."""
+    view = bench.view(latest, key=key)
+    row = "a" if key == "key" else "1"
+    await bench.publish(key="a", order="1", n=1)
+    await bench.publish("ship.sent", key="a")
+    with pytest.raises(ViewBehind, match="there is no such row"):
+        await view.get(row, at_least=2, wait=0)
+    await bench.built(view)
+    if is_pruned:
+        await _forget_events(bench, upto=2)
+    assert await view.get(row, at_least=2, wait=0) == {"n": 1, "order": "1"}
+    with pytest.raises(ViewBehind, match="its row has version 1, and there is no such version yet"):
+        await view.get(row, at_least=3, wait=0)
+    await bench.emit("ship.sent", key="a")
+    with pytest.raises(ViewBehind, match="its row has version 1, and the event is not published yet"):
+        await view.get(row, at_least=3, wait=0)
+    await bench.relay()
+    with pytest.raises(ViewBehind, match="its row has version 1, and it is 1 events behind"):
+        await view.get(row, at_least=3, wait=0)
+
+
+async def test_a_version_of_a_key_that_a_view_has_no_row_of_is_reached(bench):
+    view = bench.view(latest)
+    for _ in range(15):
+        await bench.emit("ship.sent", key="a")
+    await bench.relay()
+    await bench.built(view)
+    assert await view.get("a", at_least=2, wait=0) is None
+    assert await view.get("a", at_least=15, wait=0) is None
+    with pytest.raises(ViewBehind, match="no such version"):
+        await view.get("a", at_least=16, wait=0)
+
+
+async def test_a_version_that_is_set_aside_is_not_reached(bench):
+    def picky(row, event):
+        if event.data["n"] == 2:
+            raise ValueError("no")
+        return event.data
+
+    view = bench.view(picky)
+    await bench.publish(key="a", n=1)
+    await bench.publish(key="a", n=2)
+    await bench.built(view)
+    with pytest.raises(ViewBehind, match="set aside: ValueError: no"):
+        await view.get("a", at_least=2, wait=0)
+
+
 async def test_a_view_that_nobody_runs_is_behind(bench):
     view = bench.view(latest)
     emitted = await bench.publish(key="order:1")

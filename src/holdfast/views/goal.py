@@ -8,19 +8,23 @@ from holdfast.events.envelope import SOURCE
 from holdfast.events.event import Event
 from holdfast.kernel.errors import UsageError
 from holdfast.kernel.names import check_int
-from holdfast.store.event_records import Emitted
+from holdfast.store.event_records import Emitted, OutboxEvent
 from holdfast.store.ports import Store
 from holdfast.store.view_records import ViewRow
 from holdfast.views.rebuilding import first_position
 
 AtLeast: TypeAlias = Emitted | Event[Any] | int
+_LOOKED_AT = 10  # newest events of a key, for the first that reaches a version
 
 
 class Goal:
-    """An event is reached by the checkpoint, whatever the function made of it; a version by the row."""
+    """An event is reached by the checkpoint, whatever the function made of it; a version by the row, or by its event."""
 
-    def __init__(self, store: Store, view: str, key: str, at_least: AtLeast) -> None:
-        self._store, self._view, self._key = store, view, key
+    def __init__(
+        self, store: Store, view: str, key: str, at_least: AtLeast, source: str | None = None
+    ) -> None:
+        """`source` is the key of the events, where that is known without a row."""
+        self._store, self._view, self._key, self._source = store, view, key, source
         self._event_id: str | None = None
         self._version = self._position = 0
         self._was_published = isinstance(at_least, Event) and at_least.source == SOURCE
@@ -36,37 +40,61 @@ class Goal:
         return await (self._has_version() if self._event_id is None else self._has_read(self._event_id))
 
     async def _has_version(self) -> bool:
-        self.row = await self._store.views.get(self._view, self._key)
-        if self.row is None:
-            self.why = "there is no such row"
-            return self._version == 0
-        if self.row.version is None:
+        row = self.row = await self._store.views.get(self._view, self._key)
+        if row is not None and row.version is None:
             raise UsageError(
                 f"The row {self._key!r} of the view {self._view!r} is made of events of several keys, so it has no version. "
                 "Give at_least= what hf.emit returned."
             )
-        self.why = f"its row has version {self.row.version}"
-        return self.row.version >= self._version
+        version, source = (0, self._source) if row is None else (row.version or 0, row.source)
+        if version >= self._version:
+            return True
+        has = "there is no such row" if row is None else f"its row has version {version}"
+        if source is not None and await self._has_passed(source):
+            return True
+        self.why = f"{has}, and {self.why}" if source is not None else has
+        return False
+
+    async def _has_passed(self, source: str) -> bool:
+        """Whether it has read that version, although it is in no row: it may not hear such an event."""
+        if self._position == 0:
+            newest = await self._store.outbox.find(key=source, limit=_LOOKED_AT)
+            reaching = [event for event in newest if (event.version or 0) >= self._version]
+            if reaching:
+                self._place(reaching[-1])
+            elif await self._store.outbox.version(source) >= self._version:
+                await self._place_before_all()
+            else:
+                self.why = "there is no such version yet"
+        return await self._is_read()
 
     async def _has_read(self, event_id: str) -> bool:
-        """The checkpoint is read before the row: so the row is at least as new."""
-        reached = await self._is_behind_checkpoint(event_id)
-        self.row = await self._store.views.get(self._view, self._key)
-        return reached and not await self._is_set_aside()
-
-    async def _is_behind_checkpoint(self, event_id: str) -> bool:
         if self._position == 0:
             event = await self._store.outbox.get(event_id)
             if event is None and self._was_published:
-                # Whoever was given it may have it for long, and it was pruned: then it is before all that are kept.
-                self._position = await first_position(self._store)
-            elif event is None or event.position is None:
-                self.why = (
-                    "the event is not published yet" if event is not None else "there is no such event yet"
-                )
-                return False
+                await self._place_before_all()
+            elif event is None:
+                self.why = "there is no such event yet"
             else:
-                self._position = event.position
+                self._place(event)
+        return await self._is_read()
+
+    # --- where in the log it is ---
+
+    def _place(self, event: OutboxEvent) -> None:
+        self._position, self.why = event.position or 0, "the event is not published yet"
+
+    async def _place_before_all(self) -> None:
+        """It was pruned, after all views had read it: whoever knows of it may have known it for long."""
+        self._position = await first_position(self._store)
+
+    async def _is_read(self) -> bool:
+        """The checkpoint is read before the row: so the row is at least as new."""
+        reached = self._position > 0 and await self._is_behind_checkpoint()
+        self.row = await self._store.views.get(self._view, self._key)
+        return reached and not await self._is_set_aside()
+
+    async def _is_behind_checkpoint(self) -> bool:
         found = await self._store.views.checkpoints(view=self._view)
         position = max((each.position for each in found if each.state == "serving"), default=None)
         self.why = (

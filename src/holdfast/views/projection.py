@@ -49,6 +49,11 @@ class Projection:
         self.row_type, self.data_type = _types(name, function)
         self._is_secret = is_secret(self.data_type) or is_secret(self.row_type)
 
+    @property
+    def has_keys_of_events(self) -> bool:
+        """Whether the key of each row is that of its events."""
+        return bool(self._key == EVENT_KEY)
+
     def hears(self, event_type: str) -> bool:
         return any(each.hears(event_type) for each in self._patterns)
 

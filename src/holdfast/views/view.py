@@ -104,7 +104,9 @@ class View(Generic[R]):
 
     async def _caught_up(self, key: str, at_least: AtLeast, wait: float) -> ViewRow | None:
         give_up = monotonic() + wait
-        goal = Goal(self._store, self.name, key, at_least)
+        goal = Goal(
+            self._store, self.name, key, at_least, source=key if self.projection.has_keys_of_events else None
+        )
         while not await goal.is_reached():
             if (left := give_up - monotonic()) <= 0:
                 entry = self._entry(goal.row)

@@ -118,6 +118,7 @@ def find(db: Db, *, state: OutboxState | None, limit: int, **wanted: str | None)
     """Newest first. What waits is in two indexes: what is held, and what is not."""
     given = {column: value for column, value in wanted.items() if value is not None}
     tests = [f"{column} = :{column}" for column in given]
+    order = "version" if "key" in given else "seq"  # of one key it is the same, and the index by key has it
     parts: list[list[str]] = {
         None: [list[str]()],
         "published": [["state = 'published'"]],
@@ -127,7 +128,7 @@ def find(db: Db, *, state: OutboxState | None, limit: int, **wanted: str | None)
     found: list[OutboxEvent] = []
     for part in parts:
         where = " AND ".join([*tests, *part]) or "true"
-        sql = f"SELECT {COLUMNS} FROM holdfast_outbox WHERE {where} ORDER BY seq DESC LIMIT :limit"
+        sql = f"SELECT {COLUMNS} FROM holdfast_outbox WHERE {where} ORDER BY {order} DESC LIMIT :limit"
         found += map(to_event, db.connection.execute(sql, {**given, "limit": limit}).fetchall())
     found.sort(key=lambda event: event.seq, reverse=True)
     return found[:limit]
