@@ -301,6 +301,27 @@ async def test_what_nobody_understands_is_kept_as_it_came_and_stops_nobody(far, 
     assert len(notes) == 2 and broker.backlog("billing") == 0
 
 
+async def test_a_type_that_nobody_hears_is_told_once(far, broker, monkeypatch):
+    """It is acknowledged for good, and on a shared topic most may be of that kind; others may make up types without end."""
+    monkeypatch.setattr(consuming, "_TOLD", 3)
+    counts(far)
+    await move_events(far)
+    consumer = far.bus.consumer(far.bus.groups[0], "t")
+    lease = await group_lease(far)
+    with heard("group.unheard") as notes:
+        for types in (["a.x", "a.x", "a.y"], ["a.x", "a.z", "a.more"]):
+            bodies = [
+                b'{"specversion":"1.0","id":"%d","source":"/s","type":"%s"}' % (number, each.encode())
+                for number, each in enumerate(types)
+            ]
+            broker.store([Message("7", "t", None, body) for body in bodies])
+            assert await consumer.catch_up(lease)
+    assert [(note["group"], note["type"]) for note in notes] == [
+        ("billing", each) for each in ("a.x", "a.y", "a.z")
+    ]
+    assert broker.backlog("billing") == 0
+
+
 async def test_events_that_others_have_made_are_heard(far, broker):
     seen = []
 

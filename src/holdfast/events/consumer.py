@@ -32,6 +32,7 @@ OUTLIVES = 5 / 3
 _POLL = 1.0  # seconds between looks without a hint
 _FULL = 0.2  # seconds between looks while enough deliveries wait
 _SEEN_EVERY = 3_600.0  # seconds after which an idle group says that it is still there
+_TOLD = 1_000  # types that nobody hears of which it is said
 _AWAY = Backoff(first=0.5, ceiling=15.0)  # between tries while the broker is away
 
 
@@ -82,7 +83,12 @@ class Consumer(Leading):
             route = own or next((each for each in others if each.hears(event.type)), None)
             if route is not None:
                 made.append(delivery(self._group.name, route, event, secret=self.is_secret(event.type)))
+            else:
+                self._pass_over(event.type)
         return made
+
+    def _pass_over(self, type_: str) -> None:
+        """Nobody in the group hears it. In the store's own log that is nothing strange: others have emitted it for others."""
 
     def _own(self, type_: str) -> Route | None:
         return next((route for route in self._group.routes if route.hears(type_)), None)
@@ -153,6 +159,7 @@ class BrokerConsumer(Consumer):
     ) -> None:
         super().__init__(store, group, settings, owner=owner, ttl=ttl)
         self._wire = wire
+        self._unheard: set[str] = set()  # types that were told
 
     async def subscribe(self) -> None:
         await (await self._joined()).close()
@@ -213,6 +220,12 @@ class BrokerConsumer(Consumer):
         crashpoint("consumer.after_deliver")
         await consumer.ack(marks)
         return True
+
+    def _pass_over(self, type_: str) -> None:
+        """Told once: it is acknowledged for good, and a pattern may be mistyped. Others may make up types without end."""
+        if type_ not in self._unheard and len(self._unheard) < _TOLD:
+            self._unheard.add(type_)
+            note("group.unheard", group=self._group.name, type=type_)
 
     async def _read(self, received: Sequence[port.Received]) -> list[Telling]:
         """What cannot be understood is kept as it came, for a person, before it is acknowledged."""
