@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from saga_kit import do, done, settled, undo
+from saga_kit import do, done, fail, settled, undo
 
 from holdfast import Undo
 from holdfast.kernel.errors import SagaUndone
@@ -105,3 +105,40 @@ async def test_a_saga_does_not_wait_for_itself(hf):
     record = await settled(hf, await trip.start(id="t"))
     assert record.state is SagaState.UNDONE
     assert "cannot wait for itself" in record.error
+
+
+async def test_a_child_that_was_undone_after_the_pivot_runs_anew_when_a_person_says_so(hf):
+    run = await past_its_pivot(hf)
+    fail("leg", ValueError("no seats"))
+    record = await settled(hf, run)
+    assert (record.state, done) == (SagaState.NEEDS_OPERATOR, ["pay", "leg"])
+    assert "no seats" in record.error
+    refused = await hf.sagas.settle("t", "pay", done=True, actor="ada")
+    assert (refused.outcome, refused.steps) == ("no_such_step", ("wait/saga/leg/1",))
+    await hf.sagas.settle("t", "wait/saga/leg/1", done=False, actor="ada")
+    await settled(hf, run)
+    assert await run.result(5) == "leg!"
+    assert (await hf.sagas.get("t/saga/leg/1~")).state is SagaState.DONE
+    assert done == ["pay", "leg", "leg"]
+
+
+async def test_a_person_may_do_by_hand_what_a_child_did_not(hf):
+    run = await past_its_pivot(hf)
+    fail("leg", ValueError("no seats"))
+    await settled(hf, run)
+    await hf.sagas.settle("t", "wait/saga/leg/1", done=True, result="by hand", actor="ada")
+    await settled(hf, run)
+    assert (await run.result(5), done) == ("by hand", ["pay", "leg"])
+
+
+async def past_its_pivot(hf):
+    @hf.saga("leg")
+    async def leg(saga) -> str:
+        return await saga.step("book", do, "leg")
+
+    @hf.saga("trip")
+    async def trip(saga) -> str:
+        await saga.step("pay", do, "pay", pivot=True)
+        return await saga.run_child(leg)
+
+    return await trip.start(id="t")

@@ -18,6 +18,7 @@ from holdfast.kernel.crashpoints import Crash, armed
 from holdfast.kernel.errors import SagaStuck, SagaUndone, StoreUnavailable, UsageError
 from holdfast.kernel.spawn import start
 from holdfast.kernel.threads import Threads
+from holdfast.sagas import carrier
 from holdfast.store.saga_records import SagaState
 from holdfast.store.steps import Progress
 from holdfast.testing import drain
@@ -491,6 +492,32 @@ async def test_a_saga_that_takes_too_long_is_undone(hf):
         [],
     ]  # on a busy machine not so far
     assert done in come_to
+
+
+async def test_code_that_hangs_between_its_steps_is_out_of_time_too(hf, monkeypatch):
+    monkeypatch.setattr(carrier, "_GRACE", 0.01)
+
+    @hf.saga("trip", timeout=0.5)
+    async def trip(saga):
+        await saga.step("hotel", do, "hotel", undo=Undo(undo, "hotel"))
+        await asyncio.sleep(3600)
+
+    record = await settled(hf, await trip.start())
+    assert (record.state, done[-1:]) == (SagaState.UNDONE, ["undo hotel"] if done else [])
+    assert "out of time" in record.error
+
+
+async def test_code_behind_its_pivot_may_take_its_time(hf, monkeypatch):
+    monkeypatch.setattr(carrier, "_GRACE", 0.01)
+
+    @hf.saga("trip", timeout=3)
+    async def trip(saga):
+        await saga.step("pay", do, "pay", pivot=True)
+        await asyncio.sleep(3.2)
+        return "paid"
+
+    run = await trip.start()
+    assert ((await settled(hf, run)).state, await run.result(5)) == (SagaState.DONE, "paid")
 
 
 async def test_a_step_that_takes_too_long_fails(hf):

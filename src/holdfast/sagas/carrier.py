@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 from holdfast.jobs.control import Control, EffectUnknown, Retry, Snooze, StepsChanged, Suspended
@@ -9,10 +10,11 @@ from holdfast.jobs.failures import describe
 from holdfast.jobs.job import Job
 from holdfast.jobs.patience import patiently
 from holdfast.jobs.step_log import Place
+from holdfast.kernel.clock import timeout
 from holdfast.kernel.codec import decode_stored, encode
 from holdfast.kernel.crashpoints import crashpoint
 from holdfast.kernel.errors import TROUBLE, LeaseLost, PayloadError, StepLeft, TransactionEnded
-from holdfast.kernel.masking import secret_values
+from holdfast.kernel.masking import hide, secret_values
 from holdfast.kernel.outcomes import RESULT_LIMIT
 from holdfast.kernel.randomness import jittered
 from holdfast.kernel.telemetry import note
@@ -28,6 +30,11 @@ from holdfast.store.ports import Store
 from holdfast.store.saga_records import Move, Rest, SagaRecord, SagaState
 from holdfast.store.steps import Kind, Progress, Step
 
+_PARKED, _PARKED_LONGEST = (
+    15.0,
+    600.0,
+)  # seconds until code is tried again that did not fit, and longer each time
+_GRACE = 5.0  # seconds that a saga has beyond its timeout: its calls end before that
 _AGAIN = 2.0  # seconds, about, until a run that could not say how it ended is repeated
 _NOT_ITS_FAULT = (*TROUBLE, StepLeft, TransactionEnded)
 
@@ -64,7 +71,7 @@ class Carrier:
         try:
             saga.check_goes_on("begin")
             args, kwargs = arguments
-            result = await self._script.function(saga, *args, **kwargs)
+            result = await self._called(saga, args, kwargs)
             _check_not_suspended(saga)
             await self._steps.check_all_asked()
             text = (
@@ -80,6 +87,23 @@ class Carrier:
             await self._steps.last_calls()
             return await self._failed(error)
         return await self._done(result, text)
+
+    async def _called(self, saga: RunningSaga, args: list[Any], kwargs: dict[str, Any]) -> Any:
+        """What hangs between steps is cut off too, when its saga is out of time and has not passed its pivot."""
+        left = None if self._log.pivot is not None else self._log.time_left
+        if left is None:
+            return await self._script.function(saga, *args, **kwargs)
+        limit = timeout(max(0.0, left) + _GRACE)
+        self._log.at_pivot = partial(limit.reschedule, None)
+        try:
+            async with limit:
+                return await self._script.function(saga, *args, **kwargs)
+        except TimeoutError:
+            if limit.expired():
+                raise self._steps.end_with(OutOfTime("its timeout has passed between its steps")) from None
+            raise
+        finally:
+            self._log.at_pivot = None
 
     async def _done(self, result: Any, text: str | None) -> Any:
         written = await self._log.move(Move(state=SagaState.DONE, result=text))
@@ -171,25 +195,36 @@ class Carrier:
 
     async def _rest(self, stop: Suspended, *, undoing: bool) -> None:
         crashpoint("saga.resting")
-        after = stop.after
+        state = SagaState.COMPENSATING if undoing else SagaState.WAITING
+        waits = self._without_secrets(stop.waits)
+        await self._part(Move(state=state, undoing=undoing, waits=waits), self._at_most(stop.after, undoing))
+
+    def _at_most(self, after: float | None, undoing: bool) -> Rest:
+        """Not beyond its deadline, when that still counts."""
         if not undoing and self._log.pivot is None and (left := self._log.time_left) is not None:
             after = max(0.0, left) if after is None else min(after, max(0.0, left))
-        state = SagaState.COMPENSATING if undoing else SagaState.WAITING
-        await self._part(Move(state=state, undoing=undoing, waits=stop.waits), Rest(after))
+        return Rest(after)
+
+    def _without_secrets(self, text: str) -> str:
+        return hide(text, secret_values(self._job.claim.args))
 
     async def _stop(self, stuck: Stuck) -> None:
         for step in stuck.steps[1:]:
             await self._log.keep(step)
-        undoing = stuck.undoing
-        note(
-            "saga.stuck",
-            saga=self._log.record.id,
-            name=self._log.record.name,
-            state=stuck.state,
-            error=str(stuck),
-        )
-        move = Move(state=stuck.state, undoing=undoing, error=str(stuck))
-        await self._part(move, Rest(), stuck.steps[0] if stuck.steps else None)
+        record, told = self._log.record, self._without_secrets(str(stuck))
+        if (record.state, record.error) != (stuck.state, told):
+            note("saga.stuck", saga=record.id, name=record.name, state=stuck.state, error=told)
+        move = Move(state=stuck.state, undoing=stuck.undoing, error=told)
+        await self._part(move, self._until_it_fits(stuck), stuck.steps[0] if stuck.steps else None)
+
+    def _until_it_fits(self, stuck: Stuck) -> Rest:
+        """Other code may be on its way, or on another worker: then a parked saga goes on by itself."""
+        if stuck.state is not SagaState.PARKED:
+            return Rest()
+        record = self._log.record
+        parked_for = record.now - record.at if record.state is SagaState.PARKED else 0.0
+        after = jittered(min(max(_PARKED, 2 * parked_for), _PARKED_LONGEST))
+        return self._at_most(after, stuck.undoing or record.undoing)
 
     async def _part(self, move: Move, rest: Rest, step: Step | None = None) -> None:
         """From now on the job is not ours: nobody renews it, and whoever is woken may run it."""

@@ -26,6 +26,7 @@ class SagaLog:
         self._moving = asyncio.Lock()  # of two moves in one commit, one would get lost
         self.asked: str | None = record.asked
         self.pivot: str | None = record.pivot
+        self.at_pivot: Callable[[], None] | None = None  # called when it is passed
         self._goes_on = (
             not record.undoing and record.state is not SagaState.RUNNING
         )  # and nobody sees that yet
@@ -51,7 +52,7 @@ class SagaLog:
             async with self._moving:
                 pivot = step.name if passes else None
                 written = await self._write(claim, step=step, move=Move(state=SagaState.RUNNING, pivot=pivot))
-                self._goes_on, self.pivot = False, pivot or self.pivot
+                self._moved(pivot)
         return written is not None and written.kept
 
     async def undecided(self, job_ids: Sequence[str]) -> list[Undecided]:
@@ -83,8 +84,15 @@ class SagaLog:
             )
             if written is None:
                 raise self.lost()
-            self._goes_on, self.pivot = False, move.pivot or self.pivot
+            self._moved(move.pivot)
             return written
+
+    def _moved(self, pivot: str | None) -> None:
+        self._goes_on = False
+        if pivot is not None:
+            self.pivot = pivot
+            if self.at_pivot is not None:
+                self.at_pivot()
 
     async def keep(self, step: Step) -> None:
         """A step by itself, such as that of an undo."""

@@ -29,9 +29,8 @@ from holdfast.sagas.stepping import SagaEffect, plain_step
 from holdfast.sagas.waits import Waits
 from holdfast.store.ports import Store
 from holdfast.store.saga_records import Move, NewSaga, SagaState, Wait
-from holdfast.store.saga_verdicts import UNDO
+from holdfast.store.saga_verdicts import UNDO, WAIT
 
-WAIT = "wait/"  # what the steps are called that only wait
 _LONGEST = 400  # bytes of a step's name: that of its undo is longer
 _branch: ContextVar[str] = ContextVar("holdfast_saga_branch", default="")  # which of many at once
 

@@ -10,11 +10,10 @@ import msgspec
 
 from holdfast.jobs.handled import Kept
 from holdfast.kernel.masking import hide, masked, secret_values
-from holdfast.sagas.running import WAIT
 from holdfast.store.ports import Store
 from holdfast.store.records import AuditEntry
 from holdfast.store.saga_records import OVER, SagaRecord, SignalRecord
-from holdfast.store.saga_verdicts import UNDO
+from holdfast.store.saga_verdicts import UNDO, WAIT
 from holdfast.store.steps import Kind, Progress, StepRecord
 
 _AUDIT_ROWS = 200

@@ -14,10 +14,10 @@ from holdfast.jobs.steps import Steps
 from holdfast.kernel.clock import moment, sleep
 from holdfast.kernel.errors import SagaUndone
 from holdfast.sagas.log import SagaLog
-from holdfast.sagas.plans import Plan, fitted
+from holdfast.sagas.plans import Plan, fitted, read
 from holdfast.store.ports import Store
 from holdfast.store.saga_records import Heard, NewSaga, SagaState, Wait
-from holdfast.store.steps import Progress, Step
+from holdfast.store.steps import OPEN, Progress, Step
 
 _MOMENT = 0.25  # seconds for which nobody gives up a slot
 
@@ -94,8 +94,9 @@ class Waits:
     async def child(self, name: str, child: NewSaga, returns: Any) -> Any:
         place = await self._steps.awaited(name)
         if not place.is_recorded:
+            child = _again(place, child)
             place.plan = Plan(child=child.id).text()
-            if place.record is None:
+            if place.progress not in OPEN:
                 await self._steps.log.write(place, Progress.BEGUN)
             [started] = await patiently(
                 lambda: self._store.sagas.start([child]), what="saga.not_started", job=child.job.id
@@ -141,3 +142,11 @@ class Waits:
         )  # fmt: skip
         given_up = left is not None and left <= 0
         return await self._log.listen(step, msgspec.structs.replace(wait, give_up=given_up))
+
+
+def _again(place: Place, child: NewSaga) -> NewSaga:
+    """One that was undone, and shall be done after all, as a person has said, runs anew: under the next id."""
+    last = None if place.record is None else read(place.record.plan).child
+    if last is None:
+        return child
+    return msgspec.structs.replace(child, id=f"{last}~" if place.progress is Progress.FAILED else last)

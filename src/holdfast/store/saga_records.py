@@ -24,7 +24,7 @@ class SagaState(StrEnum):
     DONE = "done"  # all of it
     UNDONE = "undone"  # all that it had begun
     NEEDS_OPERATOR = "needs_operator"  # neither goes on by itself: a person decides
-    PARKED = "parked"  # its code has changed under it, or its job is dead: a person lets it go on
+    PARKED = "parked"  # its code has changed under it: it looks again by itself; or its job is dead: a person lets it go on
 
 
 OVER = frozenset({SagaState.DONE, SagaState.UNDONE})

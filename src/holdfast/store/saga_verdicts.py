@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Sequence
+from collections.abc import Iterable
 from typing import Any
 
 import msgspec
@@ -15,6 +15,8 @@ from holdfast.store.saga_records import OVER, STUCK, SagaAnswer, SagaState
 from holdfast.store.steps import OPEN, Progress
 
 UNDO = "undo/"  # what the step is called that undoes another
+WAIT = "wait/"  # what the steps are called that only wait
+SHOWN = 20  # characters of a result that say whether it is that of a saga that was undone
 _RESULT_SHOWN = 1000  # characters of a result that a person gave
 _TOLD = ("id", "type", "key", "version", "time", "correlation_id", "causation_id", "trace")
 TIMED_OUT = '{"timed_out":true}'
@@ -77,16 +79,30 @@ def may_go_on(saga_id: str, state: SagaState) -> SagaAnswer | None:
     return SagaAnswer(saga_id, "over" if state in OVER else "not_stuck", state)
 
 
-def to_decide(steps: Sequence[tuple[str, str]]) -> tuple[str, ...]:
-    """Of the names and progress of all steps: those that a person can decide about.
+def to_decide(steps: Iterable[tuple[str, str, str | None]], *, no_way_back: bool) -> tuple[str, ...]:
+    """Of the names, progress and results of all steps: those that a person can decide about.
 
-    What nobody knows the end of, and undos that have failed.
+    What nobody knows the end of, and undos that have failed; when there is no way back, also sagas that were undone. What
+    is only waited for still comes.
     """
     return tuple(
         name
-        for name, progress in steps
-        if progress in OPEN or (name.startswith(UNDO) and progress == Progress.FAILED)
+        for name, progress, result in steps
+        if (progress in OPEN and not name.startswith(WAIT))
+        or (name.startswith(UNDO) and progress == Progress.FAILED)
+        or (no_way_back and _was_undone(name, progress, result))
     )
+
+
+def _was_undone(name: str, progress: str, result: str | None) -> bool:
+    return (
+        name.startswith(WAIT) and progress == Progress.DONE and (result or "").startswith('{"state":"undone"')
+    )
+
+
+def as_decided(name: str, result: str | None) -> str | None:
+    """The result that a person gives a step which was done."""
+    return ended(SagaState.DONE, result, None) if name.startswith(WAIT) else result
 
 
 def anew(*, undoing: bool) -> SagaState:

@@ -188,7 +188,10 @@ def _as_entry(entry: Entry, now: float) -> list[object]:
 
 def _say_what_is_next(found: History) -> None:
     saga_id = shlex.quote(found.saga.id)
-    open_ = to_decide([(each.name, each.progress) for each in found.steps])
+    open_ = to_decide(
+        [(each.name, each.progress, each.result) for each in found.steps],
+        no_way_back=found.saga.pivot is not None and not found.saga.undoing,
+    )
     say()
     say("When its cause is mended, let it go on from where it stands:")
     say(f"  holdfast sagas retry {saga_id}")

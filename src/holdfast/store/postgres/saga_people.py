@@ -99,18 +99,20 @@ def settle(saga_id: str, step: str, *, done: bool, result: str | None, actor: st
     if found.generation is None:
         return SagaAnswer(saga_id, "no_job", found.state)
     rows = yield Statement(_STEPS, (found.job_id, found.generation))
-    open_ = verdicts.to_decide([(row[0], row[1]) for row in rows])
+    steps = [(row[0], row[1], row[2]) for row in rows]
+    open_ = verdicts.to_decide(steps, no_way_back=found.pivot is not None and not found.undoing)
     if step not in open_:
         return SagaAnswer(saga_id, "no_such_step", found.state, open_)
     progress = Progress.RESOLVED if done else Progress.FAILED
-    decided = (found.job_id, found.generation, step, progress.value, result if done else None)
+    given = verdicts.as_decided(step, result) if done else None
+    decided = (found.job_id, found.generation, step, progress.value, given)
     yield Statement(_DECIDE, decided)
     yield audited([verdicts.settled(saga_id, found.state, step, done=done, result=result, actor=actor)])
     left = tuple(each for each in open_ if each != step)
     return SagaAnswer(saga_id, "accepted", (yield from _go_on(found)), left)
 
 
-_STEPS = """SELECT name, progress FROM holdfast.step
+_STEPS = f"""SELECT name, progress, left(result, {verdicts.SHOWN}) FROM holdfast.step
     WHERE job_id = $1::uuid AND generation = $2::int ORDER BY number, name"""
 _DECIDE = """UPDATE holdfast.step SET progress = $4::text, result = $5::text, at = holdfast.now()
     WHERE job_id = $1::uuid AND generation = $2::int AND name = $3::text"""

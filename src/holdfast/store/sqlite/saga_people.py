@@ -18,7 +18,7 @@ _FOUND = """
     FROM holdfast_saga AS s LEFT JOIN holdfast_job AS j ON j.id = s.job_id
     LEFT JOIN holdfast_queued AS q ON q.seq = j.seq LEFT JOIN holdfast_running AS r ON r.seq = j.seq
     LEFT JOIN holdfast_parked AS p ON p.seq = j.seq WHERE s.id = ?"""
-_STEPS = "SELECT name, progress FROM holdfast_step WHERE seq = ? AND generation = ? ORDER BY number, name"
+_STEPS = f"SELECT name, progress, substr(result, 1, {verdicts.SHOWN}) FROM holdfast_step WHERE seq = ? AND generation = ? ORDER BY number, name"
 _DECIDE = """UPDATE holdfast_step SET progress = ?, result = ?, at = ? WHERE seq = ? AND generation = ? AND name = ?"""
 _ANEW = """UPDATE holdfast_step SET tries = 0 WHERE seq = ? AND generation = ? AND progress NOT IN ('done', 'resolved')"""
 _REVIVE = """
@@ -100,11 +100,13 @@ def settle(db: Db, saga_id: str, *, step: str, done: bool, result: str | None, a
         return refused
     if found.job_state is None:
         return SagaAnswer(saga_id, "no_job", found.state)
-    open_ = verdicts.to_decide([(row[0], row[1]) for row in db.rows(_STEPS, found.job, found.generation)])
+    steps = [(row[0], row[1], row[2]) for row in db.rows(_STEPS, found.job, found.generation)]
+    open_ = verdicts.to_decide(steps, no_way_back=found.pivot is not None and not found.undoing)
     if step not in open_:
         return SagaAnswer(saga_id, "no_such_step", found.state, open_)
     progress = Progress.RESOLVED if done else Progress.FAILED
-    db.run(_DECIDE, progress, result if done else None, db.now, found.job, found.generation, step)
+    given = verdicts.as_decided(step, result) if done else None
+    db.run(_DECIDE, progress, given, db.now, found.job, found.generation, step)
     entry = verdicts.settled(saga_id, found.state, step, done=done, result=result, actor=actor)
     audit.write(db, entry)
     return SagaAnswer(saga_id, "accepted", _go_on(db, found), tuple(each for each in open_ if each != step))
