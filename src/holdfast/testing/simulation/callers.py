@@ -19,6 +19,7 @@ from holdfast.testing.simulation.events.viewing import rebuild
 from holdfast.testing.simulation.fleet import Args, Life
 from holdfast.testing.simulation.history import REFUSALS
 from holdfast.testing.simulation.plan import SLOTS, JobSpec, Op
+from holdfast.testing.simulation.sagas import calling as sagas
 
 TRIES = 8
 
@@ -180,4 +181,10 @@ _KINDS: dict[str, Callable[[Life, Op], Awaitable[None]]] = {
     "emit, then roll back": emit_in_transaction,
     "emit expecting": emit_expecting,
     "rebuild": rebuild,
+    "start saga": sagas.start,
+    "start saga in transaction": sagas.start_in_transaction,
+    "roll back saga": sagas.start_in_transaction,
+    "signal saga": sagas.signal,
+    "cancel saga": sagas.cancel,
+    "emit to sagas": sagas.emit,
 }

@@ -8,7 +8,7 @@ from typing import Any
 import apsw
 
 _UNFINISHED = """
-    SELECT id, 'queued', held FROM holdfast_queued JOIN holdfast_job USING (seq)
+    SELECT id, 'queued', held FROM holdfast_queued JOIN holdfast_job USING (seq) WHERE held IS NOT 'waiting'
     UNION ALL SELECT id, 'running', NULL FROM holdfast_running JOIN holdfast_job USING (seq)
     UNION ALL SELECT id, 'unknown', NULL FROM holdfast_parked JOIN holdfast_job USING (seq) WHERE state = 'unknown'"""
 _PLACES = """

@@ -1,4 +1,4 @@
-"""The kinds of simulation: workers of our own that try the store's verbs, the production worker, guards, and events."""
+"""The kinds of simulation: workers of our own that try the store's verbs, the production worker, guards, events, and sagas."""
 
 from __future__ import annotations
 
@@ -20,6 +20,11 @@ from holdfast.testing.simulation.guards.provider import Provider as GuardedProvi
 from holdfast.testing.simulation.guards.watched import GuardedStore
 from holdfast.testing.simulation.history import History
 from holdfast.testing.simulation.plan import Plan
+from holdfast.testing.simulation.sagas import end_state as sagas_end
+from holdfast.testing.simulation.sagas import node as sagas_node
+from holdfast.testing.simulation.sagas import operator as sagas_operator
+from holdfast.testing.simulation.sagas import plan as sagas_plan
+from holdfast.testing.simulation.sagas.recorded import SagaStore
 from holdfast.testing.simulation.scheduler import schedule
 from holdfast.testing.simulation.service import node
 from holdfast.testing.simulation.service import operator as service_operator
@@ -99,6 +104,17 @@ KINDS = {
         hurried=hurried,
         calm=events_node.REST,
         pending=events_end.pending,
+    ),
+    "sagas": Workload(
+        plan=sagas_plan.make_plan,
+        open=SagaStore,
+        furnish=sagas_node.furnish,
+        programs=(sagas_node.serve, sagas_operator.operate),
+        new_job=sagas_node.new_job,
+        beside=sagas_node.beside,
+        hurried=hurried,
+        calm=sagas_operator.QUIET + 12.0,
+        pending=sagas_end.pending,
     ),
 }
 

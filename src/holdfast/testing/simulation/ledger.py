@@ -54,6 +54,8 @@ class Entry(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     kind: str | None = None
     progress: str | None = None
     result: str | None = None
+    plan: str | None = None
+    tries: int = 0
 
     @property
     def claimed(self) -> bool:
@@ -281,9 +283,9 @@ class Ledger:
         )
 
     def _step(self, where: tuple[Any, ...], row: tuple[Any, ...]) -> None:
-        seq, name, token, kind, progress, result, number = row[:7]
+        seq, name, token, kind, progress, result, number, _, plan, tries = row[:10]
         self._add(where, "step", self._jobs[seq].id, name=name, token=token, kind=kind, progress=progress,
-                  result=result, number=number)  # fmt: skip
+                  result=result, number=number, plan=plan, tries=tries)  # fmt: skip
 
     def _add(self, where: tuple[Any, ...], what: str, subject: str, **values: Any) -> Entry:
         at, moment, step, process, commit = where

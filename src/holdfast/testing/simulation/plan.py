@@ -11,6 +11,7 @@ import msgspec
 from holdfast.testing.simulation.events.spec import EventSpec, Stream
 from holdfast.testing.simulation.faults import Fault, around_enqueues, make_faults
 from holdfast.testing.simulation.guards.spec import Traffic
+from holdfast.testing.simulation.sagas.spec import Story
 
 LEASE = 6.0  # seconds; a worker renews at a third of it
 POLL = 2.5  # seconds between two looks of a worker for jobs
@@ -97,6 +98,7 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
     settle: float = 0.0  # seconds after which an effect that is not found was not done
     traffic: Traffic | None = None  # of guards only
     stream: Stream | None = None  # of events only
+    story: Story | None = None  # of sagas only
 
     @property
     def is_real(self) -> bool:

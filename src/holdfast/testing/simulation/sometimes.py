@@ -12,10 +12,11 @@ from holdfast.testing.simulation.faults import COMMON_POINTS
 from holdfast.testing.simulation.guards import sometimes as guards
 from holdfast.testing.simulation.history import Call
 from holdfast.testing.simulation.ledger import Entry
+from holdfast.testing.simulation.sagas import sometimes as sagas
 from holdfast.testing.simulation.service import sometimes as service
 
 # Seeds of a kind: a run of at least so many must have seen all of its list.
-ENOUGH = {"store": 240, "worker": 150, "guards": 24, "events": 120}
+ENOUGH = {"store": 240, "worker": 150, "guards": 24, "events": 120, "sagas": 150}
 
 # Of the nemesis.
 _FAULTS = [
@@ -117,6 +118,14 @@ REQUIRED = {
         *(f"lost reply {where}.after_commit" for where in ("store", "transaction")),
         *events.SEEN,
     ],
+    "sagas": [
+        "slow disk",
+        "full disk",
+        *(f"crash store.{when}_commit" for when in ("before", "after")),
+        *(f"{kind} store.before_commit" for kind in ("refused", "lost request")),
+        "lost reply store.after_commit",
+        *sagas.SEEN,
+    ],
 }
 
 
@@ -129,6 +138,8 @@ def count(run: Run, counts: Counter[str]) -> None:
         counts.update(guards.seen(run))
     if run.plan.kind == "events":
         counts.update(events.seen(run))
+    if run.plan.kind == "sagas":
+        counts.update(sagas.seen(run))
 
 
 def missing(counts: Counter[str], kind: str) -> list[str]:

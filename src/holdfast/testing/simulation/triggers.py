@@ -40,7 +40,11 @@ LOGGED = {
     "key": ("holdfast_key", "INSERT UPDATE DELETE", "key token until response fingerprint"),
     "queue": ("holdfast_queue", "INSERT DELETE", "name"),
     "audit": ("holdfast_audit", "INSERT", "subject action"),
-    "step": ("holdfast_step", "INSERT UPDATE", "seq name token kind progress result number generation"),
+    "step": (
+        "holdfast_step",
+        "INSERT UPDATE",
+        "seq name token kind progress result number generation plan tries",
+    ),
     "row": ("sim_row", "INSERT", "op kind job_id"),
     "register": ("sim_register", "UPDATE", "name token writer"),
 }
@@ -64,6 +68,13 @@ TOLD = {
     "view_aside": ("holdfast_view_aside", "INSERT UPDATE DELETE", "view generation position event_id key"),
     "cache": ("holdfast_cache", "INSERT UPDATE DELETE", "key value token"),
     "handled": ("sim_handled", "INSERT", "handler event_id job_id token"),
+    "saga": (
+        "holdfast_saga",
+        "INSERT UPDATE DELETE",
+        "seq id job_id state undoing started_at asked pivot error parent",
+    ),
+    "saga_wait": ("holdfast_saga_wait", "INSERT DELETE", "saga step kind name key"),
+    "saga_signal": ("holdfast_saga_signal", "INSERT UPDATE", "seq saga name value taken_by"),
 }
 
 

@@ -62,7 +62,7 @@ def uncharged(run: Run) -> Iterator[str]:
     for call in run.history.of("finish"):
         for job_id, token, outcome, _ in call.asked:
             asked.setdefault((job_id, token), set()).add(outcome)
-    for call in run.history.of("release", "hold"):
+    for call in run.history.of("release", "hold", "rest"):
         for claim in call.asked:
             asked.setdefault(claim, set()).add(call.verb)
     for entries in run.ledger.by_job.values():

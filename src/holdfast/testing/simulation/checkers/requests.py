@@ -69,10 +69,10 @@ def later(run: Run) -> Iterator[str]:
 
 
 def _released(run: Run) -> set[tuple[str, int]]:
-    """A real worker that leaves, and cannot write an outcome in time, puts the job back instead."""
+    """A real worker that leaves, and cannot write an outcome in time, puts the job back instead; and a saga rests."""
     if not run.plan.is_real:
         return set()
-    return {claim for call in run.history.of("release") for claim in call.asked}
+    return {claim for call in run.history.of("release", "rest") for claim in call.asked}
 
 
 def _in_transaction(run: Run, entry: Entry) -> bool:
@@ -134,7 +134,10 @@ def _fits(made: Made, queue: str | None, guard: str | None) -> bool:
 def kept(run: Run) -> Iterator[str]:
     """What is over is kept for as long as was said, from the time that its transaction read when it began."""
     over = {entry.id: entry.run_at or 0.0 for entry in run.ledger.of("over")}
+    revived = run.history.of("cancel a saga")  # that was done: its job lives again
     for entry in run.ledger.of("pruned"):
+        if any(call.spans(entry) for call in revived):
+            continue
         if entry.at - over[entry.id] < KEEP - _SAME:
             yield f"job {entry.id}: forgotten {entry.at - over[entry.id]:.3f} s after it was over, not {KEEP} s"
 

@@ -51,7 +51,7 @@ class Run:
     file_size: int
 
     def __post_init__(self) -> None:
-        self.told: Any = None  # of events, made by the first checker that asks
+        self.told: Any = None  # of events or sagas, made by the first checker that asks
         self.lives = _lives(self)
         self.specs = {op.number: op.jobs for op in self.plan.ops}
         self.healed = next((event.moment for event in self.history.happened("healed")), self.ended)

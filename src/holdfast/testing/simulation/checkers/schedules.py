@@ -20,8 +20,8 @@ _SAME = 1e-3
 
 
 def ticks(run: Run) -> Iterator[str]:
-    if run.plan.kind == "events":
-        return  # its jobs are deliveries
+    if run.plan.kind in ("events", "sagas"):
+        return  # its jobs are deliveries, or carry sagas
     made = run.ledger.of("tick")
     for job_id, number in Counter(entry.id for entry in made).items():
         if number > 1 or job_id not in run.ledger.made:

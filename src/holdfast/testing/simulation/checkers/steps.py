@@ -21,6 +21,7 @@ _SAME = 1e-3
 def fenced(run: Run) -> Iterator[str]:
     """I5: a run writes of its steps while it holds the newest token; else a person who decides, or whoever ends the job."""
     resolves, ends = run.history.of("resolve"), _ends(run)
+    about_sagas = run.history.of("retry a saga", "settle a saga", "cancel a saga")
     state: dict[str, Entry] = {}
     for entry in run.ledger.entries:
         if entry.what in ("enqueued", "moved", "over"):
@@ -32,7 +33,7 @@ def fenced(run: Run) -> Iterator[str]:
             continue
         if now.state == "unknown" and any(call.spans(entry) for call in resolves):
             continue
-        if _is_left(entry, ends):
+        if _is_left(entry, ends) or any(call.spans(entry) for call in about_sagas):
             continue
         yield (
             f"job {entry.id}: {entry.process} wrote {entry.name!r} {entry.progress} with token {entry.token} at "
@@ -135,7 +136,7 @@ def at_most_once(run: Run) -> Iterator[str]:
 
 def settled(run: Run) -> Iterator[str]:
     """I7: that it was not done counts, when someone else began it, only after it was sought for long. A person sees more."""
-    resolves = run.history.of("resolve")
+    resolves = run.history.of("resolve", "settle a saga")
     for subject, entries in _records(run).items():
         begun = sought = None
         for entry in entries:
