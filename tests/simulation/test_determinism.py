@@ -12,7 +12,12 @@ from holdfast.testing.simulation.simulate import simulate
 
 SEEDS = (3, 17, 31)
 CASES = [(seed, kind) for seed in SEEDS for kind in ("store", "worker")]
-CASES += [(18, "guards"), (4, "events"), (9, "events"), (5, "sagas")]  # with jobs; with a cache and over a broker
+CASES += [
+    (18, "guards"),
+    (4, "events"),
+    (9, "events"),
+    (5, "sagas"),
+]  # with jobs; with a cache and over a broker
 PROGRAM = f"""
 from holdfast.testing.simulation.simulate import simulate
 from holdfast.testing.simulation.template import template

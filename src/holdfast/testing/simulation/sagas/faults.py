@@ -18,7 +18,7 @@ def saga_faults(rng: random.Random, nodes: int, first: int) -> tuple[Fault, ...]
     for _ in range(rng.choice((0, 1, 2, 2, 3))):
         how = rng.choice((_crash, _crash, _stall, _commit))(rng)
         at = round(rng.uniform(0, 18), 3)
-        for node in range(nodes) if rng.random() < 0.4 else (rng.randrange(nodes),):
+        for node in range(nodes) if rng.random() < 0.7 else (rng.randrange(nodes),):
             made.append(Fault(number=first + len(made), at=at, node=node, **how))
     return tuple(made)
 
