@@ -68,7 +68,8 @@ def unhold(
     db: Db, reason: Held, *, queue: str | None, tasks: Sequence[str] | None, guard: str | None, limit: int
 ) -> int:
     """What has a concurrency key or a tenant is looked at again; the rest is ready, served after what is ready now."""
-    where, params = ["q.held = ?"], [str(reason)]
+    where: list[str] = [f"q.held = '{reason}'"]  # written out, or no index of such rows is used
+    params: list[str] = []
     if queue is not None:
         where.append("q.queue = ?")
         params.append(queue)

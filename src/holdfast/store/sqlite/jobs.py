@@ -182,7 +182,9 @@ def find(
     db: Db, *, correlation_id: str | None, before: str | None, limit: int, **wanted: str | None
 ) -> list[JobRecord]:
     given = {column: str(value) for column, value in wanted.items() if value is not None}
-    where = " AND ".join(f"{column} = :{column}" for column in given) or "true"
+    # Written out: SQLite uses an index of such rows only for what it can read in the statement.
+    of_reason = f"held = '{Held(given.pop('held'))}'" if "held" in given else "true"
+    where = " AND ".join([of_reason, *(f"{column} = :{column}" for column in given)])
     of_story = "true" if correlation_id is None else "j.correlation_id = :correlation_id"
     older = "true" if before is None else f"j.seq < {_PLACE}"
     sql = f"SELECT * FROM ({RECORD} WHERE {of_story} AND {older} ORDER BY j.seq DESC) WHERE {where} LIMIT :limit"
