@@ -14,6 +14,8 @@ from holdfast.testing.simulation.history import Event
 from holdfast.testing.simulation.ledger import Fact
 
 _EXPIRING = 15.0  # seconds, by which the database's clock may be stepped meanwhile
+_COUNTED = 60.0  # seconds for which a member that is not heard of is counted
+_LEFT = ("draining", "killed")
 Pair = tuple[str, str]  # group, event id
 
 
@@ -54,6 +56,7 @@ class Told:
         for fact in facts["handled"]:
             self.effects[fact["handler"], fact["event_id"]].append(fact)
         self.states = run.remaining
+        self._newer: list[tuple[int, int, float]] | None = None
 
     def heard_by(self, event_id: str) -> list[GroupSpec]:
         """The groups whose pattern fits."""
@@ -62,7 +65,8 @@ class Told:
     def must_hear(self, group: GroupSpec, event_id: str, reader: Fact | Event) -> bool:
         """Whether who read this for the group had to store a delivery of it.
 
-        What only newer programs hear he knows from those that had said so when it was published, and are still counted.
+        What only newer programs hear he knows from those that were there when it was published, and are still counted: each says so
+        before it reads anything.
         """
         type_ = self.emitted[event_id]["type"]
         if _fits(group.pattern, type_) or not hears(group, type_):
@@ -70,8 +74,26 @@ class Told:
         since = self.stamped[event_id] if event_id in self.stamped else self.emitted[event_id]
         return any(
             begin < min(since.step, reader.step) and end > reader.step and until - reader.moment > _EXPIRING
-            for begin, end, until in self._said(group)
+            for begin, end, until in (*self._said(group), *self._served())
         )
+
+    def _served(self) -> list[tuple[int, int, float]]:
+        """When newer programs ran, whatever they said: each from its start, unless it could not say anything then, to its end."""
+        if self._newer is None:
+            self._newer = []
+            history = self.run.history
+            silent = {event.process for event in history.happened("could not tell")}
+            for event in history.happened("newer serves"):
+                if event.process not in silent:
+                    left = [
+                        each
+                        for verb in _LEFT
+                        for each in history.happened(verb)
+                        if each.data == event.process
+                    ]
+                    end = min((each.step for each in left), default=2**62)
+                    self._newer.append((event.step, end, event.moment + _COUNTED))
+        return self._newer
 
     def _said(self, group: GroupSpec) -> list[tuple[int, int, float]]:
         """Since which step, until which, and until when at most somebody says that the group hears it."""

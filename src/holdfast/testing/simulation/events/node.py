@@ -135,6 +135,8 @@ async def serve(life: Life) -> None:
         if app.caching is not None:
             await app.caching.caches.start()
         await app.service.start()
+        if is_newer(life):
+            life.history.event("newer serves", life.name)
 
 
 async def upgrade(life: Life) -> None:

@@ -12,6 +12,7 @@ import msgspec
 
 from holdfast.events import consumer, publishing, reading, routes
 from holdfast.events.consumer import BrokerConsumer, StoreConsumer
+from holdfast.events.members import Members
 from holdfast.events.publishing import Failure, Published
 from holdfast.events.relay import Relay
 from holdfast.events.subscribers import Subscribers
@@ -289,6 +290,16 @@ def _deliveries_have_no_order(stack: ExitStack) -> None:
         return original(group, msgspec.structs.replace(route, ordered=False), event)
 
     replace(stack, consumer, "delivery", delivery)
+
+
+@of_events("members are silent")
+def _members_are_silent(stack: ExitStack) -> None:
+    """what only a newer program of a group hears is passed over by an older one"""
+
+    async def announce(self: Members) -> None:
+        return None
+
+    replace(stack, Members, "announce", announce)
 
 
 # --- handling ---
