@@ -261,6 +261,26 @@ async def test_pruning_keeps_what_the_settings_say(shop, broker):
     assert len(await shop.outbox.find()) == 1
 
 
+async def test_what_groups_had_is_known_for_as_long_as_the_broker_has_it(shop, broker, monkeypatch):
+    """Another program may keep messages for longer: a group that the broker has lost would get them once more."""
+    asked = []
+
+    async def prune(*, keep, limit):
+        asked.append(keep)
+        return 0
+
+    monkeypatch.setattr(shop.store.inbox, "prune", prune)
+    day, relay = 86_400, shop.bus.relay("r")
+    for oldest in (None, 9 * day, 30 * day):
+        monkeypatch.setattr(broker, "oldest", lambda oldest=oldest: oldest)
+        await relay._prune()
+    assert asked == [14 * day, 14 * day, 30 * day + 3_600 + shop.bus.settings.redeliver_after]
+    broker.stop()
+    with pytest.raises(TransportUnavailable):
+        await relay._prune()
+    assert len(asked) == 3, "who cannot ask forgets nothing"
+
+
 def test_settings_are_checked():
     with pytest.raises(UsageError, match=r"inbox=604800 s is shorter.*Keep the inbox for 604803 s"):
         EventSettings(inbox=7 * 86_400)

@@ -15,6 +15,7 @@ from holdfast.kernel.outcomes import Done, Retry
 from holdfast.store.event_records import Delivery, NewEvent
 from holdfast.store.records import Finish, NewJob
 from holdfast.transport.url import open_transport
+from tools.local_server import free_port
 from tools.processes import Process, environment
 
 STORY = "request-7f3a"
@@ -258,6 +259,39 @@ def test_the_doctor_sees_a_relay_that_stands_still(shop, on_store, monkeypatch, 
     assert line.startswith("BAD" if holder is None else "WARN")
     assert code == (1 if holder is None else code)
     assert ("nobody publishes them" if holder is None else "though w1 is there") in line
+
+
+@pytest.mark.parametrize("server", ["valkey", "nats"])
+def test_the_doctor_looks_at_the_broker(shop, request, monkeypatch, server):
+    monkeypatch.setenv("HOLDFAST_TRANSPORT_URL", f"{request.getfixturevalue(server).url}?topic=doctor")
+    checks = {each["check"]: each for each in shop.json("doctor")["checks"]}
+    assert (checks["broker"]["level"], checks["retention"]["level"]) == ("ok", "ok")
+    assert "answers. What it may lose: " in checks["broker"]["found"]
+
+
+def test_the_doctor_sees_a_broker_that_keeps_messages_for_longer_than_groups_remember(
+    shop, valkey, monkeypatch
+):
+    topic = new_id()
+    monkeypatch.setenv("HOLDFAST_TRANSPORT_URL", f"{valkey.url}?topic={topic}")
+
+    async def put_old():
+        transport = open_transport(f"{valkey.url}?topic={topic}")
+        await transport.open()
+        await transport._link.call("XADD", topic, "1-1", "body", "{}")
+        await transport.close()
+
+    asyncio.run(put_old())
+    checks = {each["check"]: each for each in shop.json("doctor")["checks"]}
+    assert checks["retention"]["level"] == "warn"
+    assert "groups remember what they had for 14.0 days" in checks["retention"]["found"]
+
+
+def test_the_doctor_sees_a_broker_that_is_away(shop, monkeypatch):
+    monkeypatch.setenv("HOLDFAST_TRANSPORT_URL", f"redis://127.0.0.1:{free_port()}?timeout=0.5")
+    checks = {each["check"]: each for each in shop.json("doctor")["checks"]}
+    assert checks["broker"]["level"] == "warn" and "retention" not in checks
+    assert "cannot be reached" in checks["broker"]["found"]
 
 
 RELAY = '''

@@ -1,10 +1,13 @@
-"""What a doctor looks at in events: a relay that stands still, what was set aside, groups that nobody reads for."""
+"""What a doctor looks at in events: the broker, a relay that stands still, what was set aside, groups that nobody reads for."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
 from holdfast.events.relay import LEASE_NAME
+from holdfast.events.settings import DAY, EventSettings
+from holdfast.events.wire import Wire
+from holdfast.kernel.errors import TransportUnavailable
 from holdfast.store.event_records import Cursor, OutboxLag
 from holdfast.store.findings import Finding, bad, named, ok, warn
 from holdfast.store.ports import Store
@@ -23,6 +26,33 @@ async def examine(store: Store) -> list[Finding]:
         _quarantine(lag, strays),
         _groups(lag, await store.inbox.cursors(), await store.now()),
     ]
+
+
+async def examine_broker(wire: Wire | None, settings: EventSettings) -> list[Finding]:
+    """Whether it answers, what it may lose, and whether it keeps messages for longer than groups remember them by the settings."""
+    if wire is None:
+        return []
+    try:
+        transport = await wire.ready()
+        oldest = await transport.oldest()
+    except TransportUnavailable as error:
+        todo = "Events wait in the outbox until it is back."
+        return [warn("broker", str(error), todo)]
+    return [
+        ok("broker", f"{transport.name} answers. What it may lose: {transport.loss}."),
+        _retention(settings, oldest or 0.0),
+    ]
+
+
+def _retention(settings: EventSettings, oldest: float) -> Finding:
+    found = f"The oldest message on the broker is {oldest / DAY:.1f} days old; groups remember what they had for {settings.inbox / DAY:.1f} days"
+    if oldest <= settings.inbox:
+        return ok("retention", f"{found}.")
+    return warn(
+        "retention",
+        f"{found} by the settings, and longer as long as it is there.",
+        "Find the group that does not read: holdfast outbox groups; or raise EventSettings(inbox=…).",
+    )
 
 
 def _relay(lag: OutboxLag, holder: Lease | None) -> Iterator[Finding]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Sequence
 
 from holdfast.events.publishing import Failure, Published, publish
-from holdfast.events.settings import EventSettings
+from holdfast.events.settings import EventSettings, may_come_again
 from holdfast.events.wire import Wire
 from holdfast.fleet.leading import TTL, Leading
 from holdfast.guards.backoff import Backoff
@@ -134,9 +134,15 @@ class Relay(Leading):
     async def _prune(self) -> bool:
         """What nobody will ask for again; never below what a group or a view still has to read."""
         events = await self._store.outbox.prune(keep=self._settings.keep, limit=_PART)
-        deliveries = await self._store.inbox.prune(keep=self._settings.inbox, limit=_PART)
-        if events or deliveries:
-            note("events.pruned", events=events, deliveries=deliveries)
         if self._wire is not None:
             await (await self._wire.ready()).trim(keep=self._settings.keep)
+        deliveries = await self._store.inbox.prune(keep=await self._remembered(), limit=_PART)
+        if events or deliveries:
+            note("events.pruned", events=events, deliveries=deliveries)
         return events >= _PART or deliveries >= _PART
+
+    async def _remembered(self) -> float:
+        """Seconds for which it is known what groups had: as long as the broker has it, whatever the settings say."""
+        if self._wire is None:
+            return self._settings.inbox
+        return may_come_again(self._settings, await (await self._wire.ready()).oldest())

@@ -9,7 +9,9 @@ import msgspec
 from holdfast.kernel.errors import UsageError
 from holdfast.kernel.names import check_int, check_seconds
 
-WEEK = 7 * 86_400.0
+DAY = 86_400.0
+WEEK = 7 * DAY
+_SLACK = 3_600.0  # seconds between two looks, and by which clocks may differ
 Poison = Literal["wait", "skip"]
 
 
@@ -42,3 +44,12 @@ class EventSettings(msgspec.Struct, frozen=True, kw_only=True):
                 f"for {self.keep:g} s and may be published once more, and a broker gives them again after "
                 f"{self.redeliver_after:g} s. Such an event would be handled twice. Keep the inbox for {longest:g} s or longer."
             )
+
+
+def may_come_again(settings: EventSettings, oldest: float | None) -> float:
+    """Seconds after which no event comes again: by the settings, and by the age of the oldest message that the broker keeps.
+
+    Another program on the same broker may keep messages for longer, and a group that does not read holds them back. A broker that has
+    lost a group gives it all of them once more.
+    """
+    return max(settings.inbox, (oldest or 0.0) + settings.redeliver_after + _SLACK)

@@ -232,6 +232,9 @@ class MemoryBroker:
             return None
         return len({*group.held, *group.again}) + len(self._log) - self._index(group.place)
 
+    def oldest(self) -> float | None:
+        return monotonic() - self._log[0].at if self._log else None
+
     def trim(self, keep: float) -> None:
         now = monotonic()
         needed = min((self._needed(group) for group in self._groups.values()), default=self._end + 1)
@@ -299,6 +302,10 @@ class MemoryTransport:
     async def backlog(self, group: str) -> int | None:
         await self._reached()
         return self.broker.backlog(group)
+
+    async def oldest(self) -> float | None:
+        await self._reached()
+        return self.broker.oldest()
 
     async def trim(self, *, keep: float) -> None:
         check_seconds("keep", keep)

@@ -152,6 +152,13 @@ class NatsTransport:
             return None
         return found.num_pending + found.num_ack_pending
 
+    async def oldest(self) -> float | None:
+        stream = await self._api.stream()
+        if not stream.state.messages or stream.state.first_ts is None:
+            return None
+        here = stream.ts or moment(now())
+        return max(0.0, (here - stream.state.first_ts).total_seconds())
+
     async def trim(self, *, keep: float) -> None:
         """A group that joins from the start meanwhile may miss what this forgets."""
         check_seconds("keep", keep)

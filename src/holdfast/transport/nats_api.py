@@ -39,7 +39,9 @@ class StreamConfig(msgspec.Struct, frozen=True):
 
 
 class StreamState(msgspec.Struct, frozen=True):
+    messages: int = 0
     first_seq: int = 0
+    first_ts: datetime | None = None
     last_seq: int = 0
 
 

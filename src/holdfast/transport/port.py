@@ -94,5 +94,11 @@ class Transport(Protocol):
     async def backlog(self, group: str) -> int | None:
         """How many messages the group has not acknowledged; None: there is no such group, or the broker cannot tell."""
 
+    async def oldest(self) -> float | None:
+        """Seconds since the oldest message that it keeps was published: so old may be what a group gets once more.
+
+        None: it has no message.
+        """
+
     async def trim(self, *, keep: float) -> None:
         """Forget messages older than `keep` seconds that every group has acknowledged."""

@@ -106,6 +106,15 @@ class RedisTransport:
         found = await self._link.in_time(self._link.client.xinfo_groups(self._topic))
         return {facts["name"].decode(): facts for facts in found}
 
+    async def oldest(self) -> float | None:
+        """By its own clock, of which the names of messages are made."""
+        found = await self._link.call("XRANGE", self._topic, "-", "+", "COUNT", 1)
+        if not found:
+            return None
+        seconds, microseconds = await self._link.call("TIME")
+        born = int(found[0][0].partition(b"-")[0]) / 1000
+        return max(0.0, float(seconds) + float(microseconds) / 1_000_000 - born)
+
     async def trim(self, *, keep: float) -> None:
         """In parts: whole nodes of the stream first, which is quick, and then the rest of the last one."""
         milliseconds = int(check_seconds("keep", keep) * 1000)

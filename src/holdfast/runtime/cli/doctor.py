@@ -57,7 +57,14 @@ async def _examined(hf: Holdfast, processes: int) -> list[Finding]:
         return found
     hf.fleet.sit_out()
     async with hf:
-        return [*found, *await events.examine(hf.store), *await views.examine(hf.store), *await _held(hf)]
+        broker = await events.examine_broker(hf.bus.wire, hf.bus.settings)
+        return [
+            *found,
+            *await events.examine(hf.store),
+            *broker,
+            *await views.examine(hf.store),
+            *await _held(hf),
+        ]
 
 
 async def _redis(hf: Holdfast) -> list[Finding]:

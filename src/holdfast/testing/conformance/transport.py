@@ -12,12 +12,14 @@ from __future__ import annotations
 
 import asyncio
 
+from holdfast.kernel.clock import sleep
 from holdfast.kernel.errors import NotOpen, UsageError
 from holdfast.testing.conformance.harness import Conformance
 from holdfast.testing.conformance.kit import raises
 from holdfast.testing.conformance.transport_delivery import DeliveryConformance
 from holdfast.testing.conformance.transport_kit import (
     HELD,
+    LONG,
     SOON,
     bodies,
     firsts,
@@ -249,6 +251,18 @@ class KeepingConformance(Conformance):
         await store.trim(keep=3600)
         fresh = await store.consumer("fresh", "m", redeliver_after=HELD, from_start=True)
         assert texts_of(await take(fresh, 3)) == bodies(3)
+
+    async def test_it_says_how_old_the_oldest_message_is(self, store: Transport) -> None:
+        """A group may get it once more: so long it must be known that it had it."""
+        assert await store.oldest() is None
+        await publish(store, bodies(2))
+        await sleep(0.3)
+        await publish(store, bodies(1, 3))
+        first = await store.oldest()
+        assert first is not None
+        assert 0.25 < first < LONG
+        await trim(store)
+        assert await store.oldest() is None
 
     async def test_trim_without_groups_and_without_messages(self, store: Transport) -> None:
         await trim(store)
