@@ -28,7 +28,7 @@ async def bill(event: Event, tx: Tx) -> None:
 """
 
 
-KNOWN = "from holdfast.jobs import service\nservice._KNOWN_EVERY = 0.3  # seconds; 60 in production\n"
+KNOWN = "from holdfast.jobs import service\nservice._KNOWN_EVERY = 0.3  # seconds; 5 in production\n"
 
 
 class Shop:

@@ -107,7 +107,7 @@ async def test_odd_texts_and_numbers_come_back(fleet):
         assert (answer, repr(answer)) == (value, repr(value))
 
 
-KNOWN = "from holdfast.jobs import service\nservice._KNOWN_EVERY = 0.3  # seconds; 60 in production\n"
+KNOWN = "from holdfast.jobs import service\nservice._KNOWN_EVERY = 0.3  # seconds; 5 in production\n"
 OLD = f"""{KNOWN}
 @hf.task(name="greet")
 async def greet(name: str) -> str:

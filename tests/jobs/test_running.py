@@ -232,6 +232,36 @@ async def test_newer_arguments_wait_for_newer_code(hf):
     assert record.held is Held.UNKNOWN_TASK
 
 
+async def test_jobs_that_another_did_not_know_are_looked_for_in_a_hundredth_of_the_time(hf, monkeypatch):
+    """Often, so that what only the newer version knows waits for seconds; but there may be a million that nobody knows."""
+
+    @hf.task
+    async def greet() -> None: ...
+
+    asked, took = [], [0.0]
+    here = [1_000.0]
+
+    async def unhold(reason, *, tasks):
+        asked.append((reason, list(tasks)))
+        here[0] += took[0]
+        return 0
+
+    worker = hf.worker()
+    monkeypatch.setattr(hf.store.holds, "unhold", unhold)
+    monkeypatch.setattr("holdfast.jobs.service.monotonic", lambda: here[0])
+    await worker._let_known_go()
+    here[0] += 5
+    took[0] = 1.0
+    await worker._let_known_go()
+    assert asked == [(Held.UNKNOWN_TASK, hf.registry.names)] * 2
+    here[0] += 98
+    await worker._let_known_go()
+    assert len(asked) == 2
+    here[0] += 1
+    await worker._let_known_go()
+    assert len(asked) == 3
+
+
 @pytest.mark.parametrize("args", ['{"to": 5}', '{"to": ', "[]", "{}"])
 async def test_arguments_that_cannot_be_read_are_dead_and_kept(hf, args):
     @hf.task(name="mail")

@@ -24,6 +24,7 @@ from holdfast.jobs.strays import Strays
 from holdfast.jobs.upkeep import KEEP, Upkeep
 from holdfast.jobs.upkeep import TTL as UPKEEP_TTL
 from holdfast.jobs.worker import Worker
+from holdfast.kernel.clock import monotonic
 from holdfast.kernel.errors import TROUBLE, UsageError
 from holdfast.kernel.ids import new_id
 from holdfast.kernel.names import check_name, check_seconds
@@ -36,7 +37,8 @@ from holdfast.store.states import Held
 
 LEASE = 30.0  # seconds for which a claim is held without a sign of life
 GRACE = 30.0  # seconds that running jobs have to end when the worker leaves
-_KNOWN_EVERY = 60.0  # seconds between looks for held jobs whose task is known here
+_KNOWN_EVERY = 5.0  # seconds between looks for held jobs whose task is known here
+_KNOWN_REST = 100  # times as long as the last look took it rests at least: nobody may know a million of them
 
 
 class WorkerService:
@@ -74,6 +76,7 @@ class WorkerService:
         self._stopping: asyncio.Task[None] | None = None
         self._has_begun = self.is_running = False
         self._process = 0
+        self._known_again = 0.0
         self.worker: Worker | None = None
 
     @property
@@ -138,10 +141,13 @@ class WorkerService:
         stack.push_async_callback(self._stop_worker)
 
     async def _let_known_go(self) -> None:
-        """Jobs that another worker did not know, and this one does."""
-        if names := self._registry.names:
-            while await self._store.holds.unhold(Held.UNKNOWN_TASK, tasks=names) > 0:
-                pass
+        """Jobs that another worker did not know, and this one does: such as those of the newer version during a deploy."""
+        began = monotonic()
+        if began < self._known_again or not (names := self._registry.names):
+            return
+        while await self._store.holds.unhold(Held.UNKNOWN_TASK, tasks=names) > 0:
+            pass
+        self._known_again = began + _KNOWN_REST * (monotonic() - began)
 
     async def _stop_worker(self) -> None:
         assert self.worker is not None

@@ -13,9 +13,14 @@ from holdfast.store.sqlite.store import SqliteStore
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="only Linux has inotify")
-async def test_another_process_need_not_wait_for_the_next_look(tmp_path, monkeypatch):
+@pytest.mark.parametrize("name", ["x.db", "link.db", "linked/x.db"])
+async def test_another_process_need_not_wait_for_the_next_look(tmp_path, monkeypatch, name):
+    """Nor one that knows the file by a link, or by a relative path."""
     monkeypatch.setattr(wakeups, "EVERY", 60.0)
-    mine, other = SqliteStore(tmp_path / "x.db"), SqliteStore(tmp_path / "x.db")
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "link.db").symlink_to(tmp_path / "x.db")
+    (tmp_path / "linked").symlink_to(tmp_path)
+    mine, other = SqliteStore(tmp_path / "x.db"), SqliteStore(name)
     await mine.open()
     await other.open()
     assert await mine.wakeups.wait(["default"], 10)  # the first look says yes

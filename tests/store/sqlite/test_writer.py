@@ -255,6 +255,18 @@ async def test_a_transaction_of_another_file_is_refused(store, tmp_path):
     await other.close()
 
 
+async def test_a_file_is_the_same_by_whatever_path_it_is_named(store, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "link.db").symlink_to(tmp_path / "jobs.db")
+    for name in ("jobs.db", "./jobs.db", f"../{tmp_path.name}/jobs.db", "link.db", tmp_path / "link.db"):
+        other = SqliteStore(name)
+        await other.open()
+        async with other.transaction() as tx:
+            [made] = await store.jobs.enqueue([new()], tx=tx)
+        assert await other.jobs.get(made.id) == await store.jobs.get(made.id) is not None
+        await other.close()
+
+
 async def test_transactions_get_their_turn_however_many_share_commits(store):
     going = True
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 from collections.abc import Callable, Collection, Iterable
 from contextlib import suppress
 
@@ -30,7 +31,8 @@ _NOTHING = (-1, -1, -1)
 @checked
 class Wakeups:
     def __init__(self, path: str, opened: Callable[[], Db], check: Callable[[], None]) -> None:
-        self._log = f"{path}-wal"  # it is there while anyone has the file open, and its times mean nothing
+        # It is there while anyone has the file open, and its times mean nothing. SQLite has it beside the file itself, not beside a link.
+        self._log = f"{os.path.realpath(path)}-wal"
         self._touched = 0.0
         self._check = check  # raises when the store is not open in this process
         self._bell = Bell()
