@@ -248,6 +248,27 @@ async def test_a_poison_event_holds_its_row_alone_and_is_taken_when_the_code_is_
     await until(lambda: projector.trouble() is None)
 
 
+@pytest.mark.parametrize("error", [SystemExit(3), asyncio.CancelledError(), RecursionError()])
+@pytest.mark.parametrize("where", ["row", "key"])
+async def test_whatever_a_projection_raises_holds_its_row_alone(bench, error, where):
+    def poison(event):
+        if event.data["n"] == 2:
+            raise error
+        return event.data["k"]
+
+    view = bench.view(
+        lambda row, event: [event.data, where == "row" and poison(event)][0],
+        key=poison if where == "key" else "k",
+    )
+    await bench.run(view)
+    await bench.publish(k="a", n=2)
+    await bench.publish(k="b", n=1)
+    await bench.drained(view)
+    assert await bench.rows(view) == {"b": {"k": "b", "n": 1}}
+    [aside] = await view.aside()
+    assert type(error).__name__ in aside.error
+
+
 async def test_a_view_that_stops_at_what_it_cannot_take(bench):
     view = bench.view(lambda row, event: total(row, event) if event.data["n"] else 1 / 0, on_error="stop")
     projector = await bench.run(view)

@@ -97,8 +97,12 @@ class Portal:
 
     async def _open(self) -> None:
         await self._store.open()
-        if self._beside is not None:
-            await self._beside.start()
+        try:
+            if self._beside is not None:
+                await self._beside.start()
+        except BaseException:  # or nobody could open it again
+            await self._store.close()
+            raise
 
     async def take_over(self) -> None:
         """This loop opens the store next. What sync code has opened is closed first: a store is open on one loop."""

@@ -6,6 +6,7 @@ aside, and what comes later for the same row with it. Taken up again in order, t
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Iterable, Sequence
 from typing import Any
 
@@ -20,6 +21,9 @@ from holdfast.store.view_records import Aside, Loaded, NewRow, SetAside
 from holdfast.views.projection import Projection
 
 OVERTAKEN = "Its row is at position {} already, without it. Rebuild the view."
+# Whatever a plain function does is its failure: an exit would end every worker that comes to the event, one after the other, and
+# a cancellation, which nobody has asked for, would end the view without a word.
+THEIRS = (Exception, SystemExit, asyncio.CancelledError)
 WAITS = "It waits for an event before it, of the same row, that is set aside."
 
 
@@ -63,7 +67,7 @@ def _heard(projection: Projection, found: Heard) -> Heard:
             return msgspec.structs.replace(found, is_heard=False)
         event = _read(found.raw, projection.data_type)
         return msgspec.structs.replace(found, event=event, key=projection.key_of(event))
-    except Exception as error:  # noqa: BLE001  whatever the function for the key does
+    except THEIRS as error:
         return msgspec.structs.replace(found, error=projection.told(error))
 
 
@@ -148,7 +152,7 @@ class Fold:
             return None
         try:
             data = self._projection.project(None if row is None else row.data, heard.event)
-        except Exception as error:  # noqa: BLE001  whatever the projection does
+        except THEIRS as error:
             return self._projection.told(error)
         source, version = _source(row, heard.event)
         made = NewRow(key=heard.key, data=data, source=source, version=version, position=heard.position)
