@@ -10,7 +10,7 @@ from waiting import until
 
 from holdfast import Undo
 from holdfast.guards import Breaker
-from holdfast.kernel.errors import SagaUndone
+from holdfast.kernel.errors import SagaUndone, StoreUnavailable
 from holdfast.kernel.outcomes import Dead
 from holdfast.store.records import Finish
 from holdfast.store.saga_records import SagaState
@@ -129,6 +129,29 @@ async def test_no_signal_reaches_a_saga_that_is_over(hf):
     await drain(hf)
     with pytest.raises(ValueError, match="is done: no signal"):
         await run.signal("go")
+
+
+async def test_a_saga_that_cannot_commit_its_rest_keeps_its_job_meanwhile(hf, monkeypatch):
+    """For longer than its lease: who had rescued it would have charged it for that."""
+    tries, write = [], hf.store.sagas.write
+
+    async def refused(claim, **what):
+        if what.get("rest") is not None and len(tries) < 4:
+            tries.append(claim.token)
+            raise StoreUnavailable("not now")
+        return await write(claim, **what)
+
+    monkeypatch.setattr(hf.store.sagas, "write", refused)
+
+    @hf.saga("trip")
+    async def trip(saga):
+        await saga.signal("go")
+
+    run = await trip.start(id="t")
+    async with hf.worker(lease=2):
+        await becomes(run, SagaState.WAITING)
+    job = await hf.jobs.get((await run.record()).job_id)
+    assert (len(set(tries)), len(tries), job.interruptions) == (1, 4, 0)
 
 
 async def test_steps_in_finally_blocks_are_not_run_by_a_rest(hf):

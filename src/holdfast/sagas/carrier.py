@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Generator
+from contextlib import contextmanager
 from functools import partial
 from typing import Any
 
@@ -228,9 +230,14 @@ class Carrier:
 
     async def _part(self, move: Move, rest: Rest, step: Step | None = None) -> None:
         """From now on the job is not ours: nobody renews it, and whoever is woken may run it."""
+        await self._log.move(move, step=step, rest=rest, during=self._parting)
+
+    @contextmanager
+    def _parting(self) -> Generator[None, None, None]:
+        """A try that was refused leaves the job ours: until the next one it is renewed, or it would be rescued meanwhile."""
         self._job.parted = True
         try:
-            await self._log.move(move, step=step, rest=rest)
+            yield
         except BaseException:
             self._job.parted = False
             raise

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager, nullcontext
 
 from holdfast.jobs.patience import patiently
 from holdfast.kernel.clock import monotonic
@@ -73,15 +74,23 @@ class SagaLog:
 
     # --- the saga itself ---
 
-    async def move(self, move: Move, *, step: Step | None = None, rest: Rest | None = None) -> Written:
-        """Raises when the claim is lost."""
+    async def move(
+        self,
+        move: Move,
+        *,
+        step: Step | None = None,
+        rest: Rest | None = None,
+        during: Callable[[], AbstractContextManager[None]] = nullcontext,
+    ) -> Written:
+        """Raises when the claim is lost. Each try is made within what `during` gives."""
         claim = self._claim
+
+        async def once() -> Written | None:
+            with during():
+                return await self._write(claim, step=step, move=move, rest=rest)
+
         async with self._moving:
-            written = await patiently(
-                lambda: self._write(claim, step=step, move=move, rest=rest),
-                what="saga.not_moved",
-                job=claim.job_id,
-            )
+            written = await patiently(once, what="saga.not_moved", job=claim.job_id)
             if written is None:
                 raise self.lost()
             self._moved(move.pivot)
