@@ -115,12 +115,12 @@ def hear(lease: Lease, *, limit: int, portion: int) -> Procedure[int | None]:
         until, woken = newest, 0
     events = yield Statement(_READ, (at, until, limit))
     until = events[-1][0] if events else until
-    meant = [row[0] for row in (yield Statement(_MEANT, (at, until, woken, portion)))]
-    yield from wake(meant)
+    meant = yield Statement(_MEANT, (at, until, woken, portion))
+    yield from wake([saga for saga, had_begun in meant if had_begun])
     if len(meant) < portion:
         yield Statement(_GO_TO, (until,))
     else:  # of these events there may be more to tell
-        yield Statement(_GO_ON, (until, meant[-1]))
+        yield Statement(_GO_ON, (until, meant[-1][0]))
     return len(events)
 
 
@@ -140,10 +140,12 @@ SELECT (SELECT value FROM holdfast.event_position), EXISTS (SELECT FROM holdfast
 _READ = """SELECT position FROM holdfast.outbox WHERE position > $1::bigint AND position <= $2::bigint
     ORDER BY position LIMIT $3"""
 _MEANT = """
-SELECT DISTINCT w.saga FROM holdfast.outbox o
-JOIN holdfast.saga_wait w ON w.kind = 'event' AND w.name = o.type AND (w.key IS NULL OR w.key = o.key)
-JOIN holdfast.saga s ON s.seq = w.saga AND s.started_at <= o.time
-WHERE o.position > $1::bigint AND o.position <= $2::bigint AND w.saga > $3::bigint ORDER BY w.saga LIMIT $4"""
+SELECT m.saga, s.started_at <= m.time FROM (
+    SELECT w.saga, max(o.time) AS time FROM holdfast.outbox o
+    JOIN holdfast.saga_wait w ON w.kind = 'event' AND w.name = o.type AND (w.key IS NULL OR w.key = o.key)
+    WHERE o.position > $1::bigint AND o.position <= $2::bigint AND w.saga > $3::bigint
+    GROUP BY w.saga ORDER BY w.saga LIMIT $4) m
+JOIN holdfast.saga s ON s.seq = m.saga ORDER BY m.saga"""
 
 
 def signal(saga_id: str, name: str, value: str) -> Procedure[SagaAnswer]:
@@ -189,12 +191,14 @@ ROUSE = """
 UPDATE holdfast.job j SET held = NULL, run_at = NULL, rank = nextval('holdfast.rank')
 FROM found f WHERE j.id = ANY(ARRAY[f.job_id]) AND j.state = 'queued' AND j.held IN ('time', 'waiting')
 RETURNING j.id"""
+_AT_REST = "j.state = 'queued' AND j.held IN ('time', 'waiting')"
+# Whether it was at rest is asked of its row as it was before: to join what was changed here would be a loop in a loop.
 _WAKE = f"""
 WITH found AS MATERIALIZED (
     SELECT s.seq, s.job_id FROM holdfast.saga s
     WHERE s.seq = ANY($1::bigint[]) AND s.state IN ('running', 'waiting', 'compensating') ORDER BY s.seq FOR UPDATE),
 roused AS ({ROUSE})
 UPDATE holdfast.saga s SET woken = s.woken OR j.lease_until IS NOT NULL,
-    state = CASE WHEN s.state = 'waiting' AND r.id IS NOT NULL THEN 'running' ELSE s.state END,
-    waits = CASE WHEN r.id IS NOT NULL THEN NULL ELSE s.waits END
-FROM found f LEFT JOIN holdfast.job j ON j.id = f.job_id LEFT JOIN roused r ON r.id = f.job_id WHERE s.seq = f.seq"""
+    state = CASE WHEN s.state = 'waiting' AND {_AT_REST} THEN 'running' ELSE s.state END,
+    waits = CASE WHEN {_AT_REST} THEN NULL ELSE s.waits END
+FROM found f LEFT JOIN holdfast.job j ON j.id = f.job_id WHERE s.seq = f.seq"""
