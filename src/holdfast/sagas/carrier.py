@@ -32,10 +32,8 @@ from holdfast.store.ports import Store
 from holdfast.store.saga_records import Move, Rest, SagaRecord, SagaState
 from holdfast.store.steps import Kind, Progress, Step
 
-_PARKED, _PARKED_LONGEST = (
-    15.0,
-    600.0,
-)  # seconds until code is tried again that did not fit, and longer each time
+_PARKED = 15.0  # seconds until code that did not fit is tried again, and longer each time
+_PARKED_LONGEST = 600.0
 _GRACE = 5.0  # seconds that a saga has beyond its timeout: its calls end before that
 _AGAIN = 2.0  # seconds, about, until a run that could not say how it ended is repeated
 _NOT_ITS_FAULT = (*TROUBLE, StepLeft, TransactionEnded)
