@@ -14,6 +14,7 @@ from hypothesis.stateful import precondition, rule, run_state_machine_as_test
 
 sys.path.insert(0, str(Path(__file__).parent))
 
+from redis_clock import lasted, server_time
 from redis_harness import RedisHarness
 
 from holdfast.store.breakers import BreakerReport, BreakerState
@@ -205,9 +206,9 @@ class LossMachine(StoreMachine):
         rate=st.sampled_from([0.001, 2.0, 8.0]), burst=bursts,
     )  # fmt: skip
     def take(self, key, least, more, rate, burst):
-        want = Want("g", key, least, least + more, rate, burst)
+        want, began = Want("g", key, least, least + more, rate, burst), self.server_time()
         (grant,) = self.do(self.store.guards.take([want]))
-        self.note_end(key)
+        self.note_end(key, began)
         entry = self.ledgers[key].add(self.truth, want, grant.units)  # who gets nothing has said a rate, too
         self.ledgers[key].check()
         if grant.units:
@@ -217,18 +218,23 @@ class LossMachine(StoreMachine):
     @precondition(lambda self: self.grants)
     def give_back(self, place, part):
         grant, entry = self.grants.pop(-1 - place % len(self.grants))
+        began = self.server_time()
         self.do(self.store.guards.give_back([Return(grant, grant.units * part)]))
-        self.note_end(grant.key)
+        self.note_end(grant.key, began)
         self.ledgers[grant.key].give_back(entry, grant.units * part)
 
     @rule(key=st.sampled_from(["a", "b"]), pause=st.sampled_from([0.0, 1.0]))
     def slow(self, key, pause):
+        began = self.server_time()
         self.do(self.store.guards.slow("g", key, rate=1.0, pause=pause, version=2**53))
-        self.note_end(key)
+        self.note_end(key, began)
 
-    def note_end(self, key):
-        lasts = self.do(self.loss.raw.pttl(f"{self.loss.prefix}bucket:1:g:{key}"))
-        self.ends[key] = self.bench.world.now() + lasts / 1000 + 0.1
+    def server_time(self):
+        return self.do(server_time(self.loss.raw))
+
+    def note_end(self, key, began):
+        lasts = self.do(lasted(self.loss.raw, f"{self.loss.prefix}bucket:1:g:{key}", began))
+        self.ends[key] = self.bench.world.now() + lasts + 0.1
 
     @rule(by=st.sampled_from([0.25, 1.0, 5.0, 3700.0, 20_000.0]))
     def advance(self, by):
