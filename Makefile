@@ -55,7 +55,7 @@ bench-guards: $(ready) ## Measure what a guard adds to a call, beside the librar
 bench-events: $(ready) ## Measure events from emit to handled, beside FastStream and the raw clients, in 15 minutes
 	@$(run) -m bench.events $(ARGS)
 
-bench-sagas: $(ready) ## Measure sagas of five steps beside DBOS, and 100,000 that sleep, in 8 minutes
+bench-sagas: $(ready) ## Measure sagas of five steps beside DBOS, and 100,000 that sleep, in 10 minutes
 	@$(run) -m bench.sagas $(ARGS)
 
 bench-store: $(ready) ## Measure the table designs and the shipped verbs beside the raw limit, on both stores

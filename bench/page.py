@@ -117,7 +117,7 @@ stamp, deliver, claim. Each begins with the hint of the one before it.
 _SAGAS = """\
 ## Sagas
 
-Made by `make bench-sagas`, in about 8 minutes. All systems of one measure run in one run, in turns; the figure is the median of three
+Made by `make bench-sagas`, in about 10 minutes. All systems of one measure run in one run, in turns; the figure is the median of three
 rounds (of those that sleep: one).
 
 - **The work.** A function with five steps, each an async function that returns its number, and about 100 bytes of arguments. 2 worker

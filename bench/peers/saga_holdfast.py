@@ -70,7 +70,7 @@ class Producer:
         if shape.STARTED:
             shape.note_wanted(len(jobs))
         else:
-            await asyncio.gather(*map(self.one, jobs))
+            await hf.store.sagas.start([saga.new((), job, id=None) for job in jobs])
 
 
 def prepare() -> None:

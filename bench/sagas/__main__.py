@@ -14,7 +14,7 @@ from bench.systems import System
 
 def _options(_: str, system: System, tiny: bool) -> dict[str, Any]:
     return {
-        "seconds": 0.5 if tiny else 3.0,
+        "seconds": 0.5 if tiny else 2.0,
         "processes": 1 if system.store == "sqlite" else 2,
         "sleepers": (FEW if tiny else MANY)[system.name],
         "dawn": 3.0 if tiny else 10.0,
@@ -25,7 +25,7 @@ SAGAS = chapter.Chapter(
     name="sagas",
     measures=MEASURES,
     once=frozenset({"sleeping"}),
-    limit=600.0,
+    limit=900.0,
     options=_options,
     answers=answers,
     musts=saga_musts,

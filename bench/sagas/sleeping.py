@@ -16,7 +16,7 @@ from bench.events.flow import must_live
 from bench.fleet import Fleet
 
 _FEW = 100  # sagas, after which a worker has all the memory that it needs for those it runs
-_CUT = 240.0  # seconds for each part
+_CUT = 400.0  # seconds for each part
 _REST = 1.0  # seconds after which a worker is at rest
 
 

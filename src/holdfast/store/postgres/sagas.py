@@ -105,9 +105,12 @@ def get(saga_id: str) -> Procedure[SagaRecord | None]:
     return _record(rows[0]) if rows else None
 
 
-def of_job(job_id: str) -> Procedure[SagaRecord | None]:
-    rows = yield Statement(f"{_RECORD} WHERE s.job_id = $1::uuid", (job_id,))
-    return _record(rows[0]) if rows else None
+def of_jobs(job_ids: Sequence[str]) -> Procedure[list[SagaRecord | None]]:
+    found = {row[2]: _record(row) for row in (yield Statement(_OF_JOBS, (list(set(job_ids)),)))}
+    return [found.get(each) for each in job_ids]
+
+
+_OF_JOBS = f"{_RECORD}, unnest($1::uuid[]) AS g(id) WHERE s.job_id = ANY(ARRAY[g.id])"
 
 
 def _record(row: Sequence[Any]) -> SagaRecord:
@@ -152,6 +155,9 @@ class Sagas(Subject):
         self._writes: PerLoop[Batcher[SagaWrite, Written | None]] = PerLoop(
             lambda: Batcher(self._write_batch, limit=_TOGETHER, name="saga-writes")
         )
+        self._looks: PerLoop[Batcher[str, SagaRecord | None]] = PerLoop(
+            lambda: Batcher(self._of_jobs, limit=_TOGETHER, name="saga-looks")
+        )
 
     async def start(self, sagas: Sequence[NewSaga], *, tx: object | None = None) -> list[StartedSaga]:
         if not sagas:
@@ -183,7 +189,12 @@ class Sagas(Subject):
         return await self._database.read(partial(get, saga_id))
 
     async def of_job(self, job_id: str) -> SagaRecord | None:
-        return await self._database.read(partial(of_job, job_id))
+        """With those whom others look for: whoever begins to run one does."""
+        [found] = await self._looks.get().add([job_id])
+        return found
+
+    async def _of_jobs(self, job_ids: Sequence[str]) -> list[SagaRecord | None]:
+        return await self._database.read(partial(of_jobs, job_ids))
 
     async def find(
         self,

@@ -22,6 +22,9 @@ from holdfast.store.records import Claim
 from holdfast.store.statements import Procedure, Statement
 from holdfast.store.steps import UNDECIDED_SHOWN, Kind, Progress, Resolved, Step, StepRecord, Undecided
 
+Wanted = tuple[str, int]  # a job, and its generation
+_READ_TOGETHER = 50  # jobs: the steps of one may be large
+
 
 class Write(msgspec.Struct, frozen=True):
     claim: Claim
@@ -87,14 +90,22 @@ marked AS (
 }
 
 
-def load(job_id: str, generation: int) -> Procedure[list[StepRecord]]:
-    return [_record(row) for row in (yield Statement(_LOAD, (job_id, generation)))]
+def load(wanted: Sequence[Wanted]) -> Procedure[list[list[StepRecord]]]:
+    once = list(dict.fromkeys(wanted))
+    places = {each: place for place, each in enumerate(once, 1)}
+    ids, generations = [job_id for job_id, _ in once], [generation for _, generation in once]
+    found: dict[int, list[StepRecord]] = {}
+    for place, *row in (yield Statement(_LOAD, (ids, generations))):
+        found.setdefault(place, []).append(_record(row))
+    return [found.get(places[each], []) for each in wanted]
 
 
+# One job after the other, as `same_id` says.
 _LOAD = """
-SELECT name, number, kind, progress, branch, fingerprint, result, token, date_part('epoch', first_at),
-    date_part('epoch', at), date_part('epoch', holdfast.now()), plan, tries, error
-FROM holdfast.step WHERE job_id = $1::uuid AND generation = $2::int ORDER BY number, name"""
+SELECT g.place, s.name, s.number, s.kind, s.progress, s.branch, s.fingerprint, s.result, s.token,
+    date_part('epoch', s.first_at), date_part('epoch', s.at), date_part('epoch', holdfast.now()), s.plan, s.tries, s.error
+FROM unnest($1::uuid[], $2::int[]) WITH ORDINALITY AS g(id, generation, place), holdfast.step s
+WHERE s.job_id = ANY(ARRAY[g.id]) AND s.generation = g.generation ORDER BY s.number, s.name"""
 
 
 def _record(row: Sequence[Any]) -> StepRecord:
@@ -157,6 +168,9 @@ class Steps(Subject):
         self._batch: PerLoop[Batcher[Write, bool]] = PerLoop(
             lambda: Batcher(self._write, limit=500, name="steps")
         )
+        self._loads: PerLoop[Batcher[Wanted, list[StepRecord]]] = PerLoop(
+            lambda: Batcher(self._load, limit=_READ_TOGETHER, name="steps-read")
+        )
 
     async def write(self, claim: Claim, step: Step) -> bool:
         """With those of others, unless another's open transaction has the row of its job: that is waited for alone."""
@@ -174,7 +188,11 @@ class Steps(Subject):
         return await self._database.atomic(partial(write, writes), repeatable=True, begin=IMPATIENT)
 
     async def load(self, job_id: str, generation: int) -> list[StepRecord]:
-        return await self._database.read(partial(load, job_id, generation))
+        [found] = await self._loads.get().add([(job_id, generation)])
+        return found
+
+    async def _load(self, wanted: Sequence[Wanted]) -> list[list[StepRecord]]:
+        return await self._database.read(partial(load, wanted))
 
     async def undecided(self, job_ids: Sequence[str]) -> list[Undecided]:
         return await self._database.read(partial(undecided, job_ids))

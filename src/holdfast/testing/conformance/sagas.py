@@ -96,6 +96,23 @@ class SagasConformance(Conformance):
         assert await store.sagas.of_job(carrier.id) == record
         assert await state_of(store, carrier.id) == READY
 
+    async def test_each_of_many_who_look_at_once_sees_its_own(self, store: Store) -> None:
+        claims = [await started(store, f"s{number}") for number in range(4)]
+        for number, claim in enumerate(claims):
+            for place in range(number):  # the first has none
+                assert await store.sagas.write(claim, step=begun(f"{number}.{place}", place)) is not None
+        asked = [*claims, claims[1]]  # one is asked for twice
+        sagas = await asyncio.gather(
+            *(store.sagas.of_job(each.job_id) for each in asked), store.sagas.of_job(new_id())
+        )
+        assert [each and each.id for each in sagas] == ["s0", "s1", "s2", "s3", "s1", None]
+        steps = await asyncio.gather(
+            *(store.steps.load(each.job_id, 0) for each in asked), store.steps.load(claims[2].job_id, 1)
+        )
+        assert [[each.name for each in found] for found in steps] == [
+            [], ["1.0"], ["2.0", "2.1"], ["3.0", "3.1", "3.2"], ["1.0"], [],
+        ]  # fmt: skip
+
     async def test_one_saga_for_each_id(self, store: Store) -> None:
         [first] = await store.sagas.start([new("a")])
         [second, other, twin] = await store.sagas.start([new("a"), new("b"), new("b")])
