@@ -6,7 +6,7 @@ import pytest
 from saga_kit import do, done, fail, settled, undo
 
 from holdfast import Undo
-from holdfast.kernel.errors import SagaUndone
+from holdfast.kernel.errors import SagaUndone, UsageError
 from holdfast.store.saga_records import SagaAnswer, SagaState
 from holdfast.testing import drain
 
@@ -142,3 +142,21 @@ async def past_its_pivot(hf):
         return await saga.run_child(leg)
 
     return await trip.start(id="t")
+
+
+@pytest.mark.parametrize("what", ["no saga", "an empty id", "no coroutine"])
+async def test_what_cannot_run_beside_is_refused_with_a_reason(hf, what):
+    @hf.saga("trip")
+    async def trip(saga):
+        if what == "no saga":
+            await saga.run_child(do)
+        elif what == "an empty id":
+            await saga.run_child(trip, id="")
+        else:
+            await saga.gather("a")
+
+    record = await settled(hf, await trip.start(id="t"))
+    assert record.state is SagaState.UNDONE
+    assert "UsageError" in record.error
+    with pytest.raises(UsageError, match="must not be empty"):
+        await trip.start(id="")

@@ -156,6 +156,22 @@ async def test_an_error_outside_of_steps_undoes_too(hf):
     assert "a bug" in record.error
 
 
+@pytest.mark.parametrize("error", [asyncio.CancelledError, SystemExit])
+@pytest.mark.parametrize("where", ["in a step", "between steps"])
+async def test_a_cancellation_that_nobody_asked_for_undoes_too(hf, error, where):
+    async def end():
+        raise error
+
+    @hf.saga("trip")
+    async def trip(saga):
+        await saga.step("hotel", do, "hotel", undo=Undo(undo, "hotel"))
+        await (saga.step("end", end) if where == "in a step" else end())
+
+    record = await settled(hf, await trip.start())
+    assert (record.state, done) == (SagaState.UNDONE, ["hotel", "undo hotel"])
+    assert error.__name__ in record.error
+
+
 async def test_a_store_in_trouble_undoes_nothing(hf, monkeypatch):
     monkeypatch.setattr("holdfast.sagas.stepping._TROUBLE", 0.0)
 
@@ -226,6 +242,17 @@ async def test_an_undo_is_retried(hf):
         raise ValueError("no")
 
     fail("undo hotel", ConnectionError("no answer"))
+    assert (await settled(hf, await trip.start())).state is SagaState.UNDONE
+    assert done == ["hotel", "undo hotel", "undo hotel"]
+
+
+async def test_an_undo_that_ends_by_a_cancellation_is_retried(hf):
+    @hf.saga("trip", undo_retry=QUICK)
+    async def trip(saga):
+        await saga.step("hotel", do, "hotel", undo=Undo(undo, "hotel"))
+        raise ValueError("no")
+
+    fail("undo hotel", asyncio.CancelledError())
     assert (await settled(hf, await trip.start())).state is SagaState.UNDONE
     assert done == ["hotel", "undo hotel", "undo hotel"]
 

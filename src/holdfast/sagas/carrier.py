@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Generator
 from contextlib import contextmanager
 from functools import partial
@@ -20,7 +21,7 @@ from holdfast.kernel.masking import hide, secret_values
 from holdfast.kernel.outcomes import RESULT_LIMIT
 from holdfast.kernel.randomness import jittered
 from holdfast.kernel.telemetry import note
-from holdfast.sagas.endings import Asked, OutOfTime
+from holdfast.sagas.endings import Asked, Failed, OutOfTime, is_cancelled
 from holdfast.sagas.log import SagaLog
 from holdfast.sagas.pivots import Pivots, Verdict
 from holdfast.sagas.running import RunningSaga, together
@@ -83,6 +84,11 @@ class Carrier:
             if verdict is None:
                 raise
             return await self._failed(verdict)
+        except (asyncio.CancelledError, SystemExit) as error:
+            if is_cancelled():
+                raise
+            await self._steps.last_calls()
+            return await self._failed(Failed(f"Its code has ended by {error!r}, which nobody asked it for."))
         except Exception as error:  # noqa: BLE001  whatever ends the function, ends the saga
             await self._steps.last_calls()
             return await self._failed(error)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+
 from holdfast.jobs.control import Control
 from holdfast.kernel import outcomes
 
@@ -28,3 +30,9 @@ class OutOfTime(Control):
     def __init__(self, reason: str) -> None:
         super().__init__(f"It ran out of time: {reason}")
         self.outcome: outcomes.Cancel = outcomes.Cancel(str(self))
+
+
+def is_cancelled() -> bool:
+    """By its worker, which has lost the claim or stops. A cancellation that the code brought up itself is a failure."""
+    task = asyncio.current_task()
+    return task is not None and task.cancelling() > 0

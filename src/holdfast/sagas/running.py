@@ -6,6 +6,7 @@ import asyncio
 from collections import Counter
 from collections.abc import Awaitable, Callable
 from contextvars import ContextVar
+from inspect import isawaitable
 from typing import Any, Protocol
 
 from holdfast.events.event import AnyEvent
@@ -229,10 +230,14 @@ class RunningSaga:
         Raises SagaUndone when it was undone. When this saga is undone, so is the other, unless that was started by someone
         else: `id` may name a saga that is there already.
         """
+        if not callable(getattr(saga, "new", None)):
+            raise UsageError(f"run_child takes what @hf.saga(…) made, and its arguments; not {show(saga)}.")
         place = self._next_wait(f"saga/{saga.name}")
         if id == self.id:
             raise UsageError(f"The saga {id!r} cannot wait for itself. Give the other an id of its own.")
-        child = saga.new(args, id=id or f"{self.id}/{place.removeprefix(WAIT)}", parent=self.id)
+        child = saga.new(
+            args, id=f"{self.id}/{place.removeprefix(WAIT)}" if id is None else id, parent=self.id
+        )
         return await self._suspending(self._waits.child(place, child, saga.returns))
 
     async def _suspending(self, wait: Awaitable[Any]) -> Any:
@@ -255,6 +260,11 @@ class RunningSaga:
         Each may be a coroutine with several steps of its own. All of them come to their ends, or to where they wait, before
         the first failure is raised.
         """
+        for work in works:
+            if not isawaitable(work):
+                raise UsageError(
+                    f"gather takes steps and coroutines, such as saga.step(…); not {show(work)}."
+                )
         around = _branch.get()
         label = f"{self._next(f'{around}gather')}"
         tasks = [

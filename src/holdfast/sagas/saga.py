@@ -99,7 +99,11 @@ class Saga:
         story = job.correlation_id or job.id
         job = replace(job, deadline=None, correlation_id=story)  # a caller's deadline is not the saga's
         return NewSaga(
-            id=id or new_id(), name=self.name, job=job, timeout=self.options.timeout, parent=parent
+            id=new_id() if id is None else id,
+            name=self.name,
+            job=job,
+            timeout=self.options.timeout,
+            parent=parent,
         )
 
     def hears(self) -> list[str]:

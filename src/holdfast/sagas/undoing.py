@@ -14,6 +14,7 @@ from holdfast.kernel.errors import LeaseLost
 from holdfast.kernel.masking import secret_values
 from holdfast.kernel.telemetry import note
 from holdfast.sagas.children import Children
+from holdfast.sagas.endings import is_cancelled
 from holdfast.sagas.log import SagaLog
 from holdfast.sagas.lookups import Lookups, as_step
 from holdfast.sagas.plans import Plan, given, read, restored
@@ -119,8 +120,10 @@ class Undoing:
             self._job.check_held()
             try:
                 await call.once()
-            except asyncio.CancelledError:
-                raise
+            except (asyncio.CancelledError, SystemExit) as error:
+                if is_cancelled():
+                    raise
+                tries = await self._failed(step, tries, RuntimeError(f"It has ended by {error!r}."))
             except Exception as error:  # noqa: BLE001  whatever it is, it is retried or left to a person
                 tries = await self._failed(step, tries, error)
             else:
