@@ -15,6 +15,7 @@ from holdfast.kernel.clock import monotonic
 from holdfast.kernel.errors import StoreUnavailable, UsageError
 from holdfast.store.breakers import BreakerReport, BreakerState
 from holdfast.store.quota import Return, Want
+from holdfast.store.sqlite.guards import Guards
 
 
 @pytest.fixture(params=["sqlite", "postgres", "redis"])
@@ -96,10 +97,32 @@ async def calls_for(seconds, guards, callers=4):
 async def test_together_they_are_never_above_the_rate(place, rate, burst, notes):
     async with fleet(place, 3, limiter=lambda: Limiter(rate=rate, burst=burst)) as nodes:
         times = await calls_for(1.5, nodes.guards)
-    # On a busy machine the store may answer too late: then each has its share, and that is one call at least.
     late = {"guards.late", "guards.alone"} & {name for name, _ in notes}
-    assert worst_excess(times, rate, burst) <= (2 if late else 1e-6)
+    assert worst_excess(times, rate, burst) <= (beside_the_store(rate) if late else 1e-6)
     assert len(times) > rate * 1.5 * 0.2  # under load, and a burst of one call pays for the delays
+
+
+def beside_the_store(rate):
+    """By how much three may be above it when the store answers too late: a share is one call at least, so two; and while two have
+    shares and one its grants, they have together a little more than the rate."""
+    return 2 + rate * 0.1
+
+
+async def test_when_the_store_is_late_they_count_each_other_before_they_share(tmp_path, monkeypatch):
+    """The first knew of itself only, the second of two: together they made almost twice as many calls."""
+    original = Guards.take
+
+    async def late(self, wants):
+        found = await original(self, wants)
+        await asyncio.sleep(0.1)  # a burst of one call has 0.05
+        return found
+
+    monkeypatch.setattr(Guards, "take", late)
+    place = f"sqlite:///{tmp_path / 'jobs.db'}", None
+    async with fleet(place, 3, limiter=lambda: Limiter(rate=30, burst=1)) as nodes:
+        times = await calls_for(1.5, nodes.guards)
+    assert worst_excess(times, 30, 1) <= beside_the_store(30)
+    assert len(times) > 10
 
 
 async def test_two_versions_of_a_program_with_different_rates_both_get_on(place):

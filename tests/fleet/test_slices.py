@@ -61,6 +61,8 @@ def test_when_the_store_answers_too_late_there_is_the_share(clock, notes):
         clock.advance(0.2)
         slices.granted([_grant()], asked)
     assert [name for name, _ in notes] == ["guards.late"]  # once, and it begins once
+    assert slices.take("api", "", 1.0).units == 0  # others may have come since they were counted
+    slices.count(2, clock.monotonic())
     assert slices.take("api", "", 1.0).units == 1.0  # 8 a second for two of them: 1 in a quarter of one
     assert slices.take("api", "", 1.0).ask_again == pytest.approx(0.1, abs=0.16)
     clock.advance(1.0)

@@ -187,8 +187,9 @@ class GuardFleet(Looping):
         reports = {name: member.report() for name, member in self._members.items()}
         if self._people is not None:
             await self._hear_people(self._people, [*reports.values()])
+        asked = monotonic()
         heard = await shared.report(self.node, [*reports.values()], ttl=TTL)
-        self._slices.nodes = 1 + max((len(each.others) for each in heard), default=0)
+        self._slices.count(1 + max((len(each.others) for each in heard), default=0), asked)
         for fleet in heard:
             member = self._members[fleet.guard]
             member.hear(fleet)
@@ -217,6 +218,8 @@ class GuardFleet(Looping):
             self._slices.unasked(wants)
             raise
         found = self._slices.granted(grants, asked)
+        if any(pot.is_late for pot, _ in found):
+            self._next_report = 0.0  # it has its share, and must know of what
         for pot, before in found:
             if pot.grant is not None:
                 self._adopt(pot, before, pot.grant)

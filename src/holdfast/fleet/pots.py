@@ -33,7 +33,7 @@ class Pot:
 
     __slots__ = (
         "_largest", "_line", "_lots", "_refused", "_share", "_shared_at", "_unused", "_used", "_waiting", "asked", "due", "grant",
-        "is_late", "is_lowered", "is_queued", "key", "late_until", "limiter", "owed", "seen", "sped", "terms",
+        "is_late", "is_lowered", "is_queued", "key", "late_since", "late_until", "limiter", "owed", "seen", "sped", "terms",
     )  # fmt: skip
 
     def __init__(self, limiter: Limiter, key: str, terms: Terms, now: float) -> None:
@@ -51,7 +51,7 @@ class Pot:
         self.is_queued = False  # among those that the store will be asked for
         self.is_lowered = False  # the other side has asked for less, and the fleet must hear of it
         self.is_late = False  # the last grant had lapsed when it came
-        self.late_until = 0.0  # until then it has its share instead
+        self.late_since = self.late_until = 0.0  # in this time it has its share instead
         self.owed = 0.0  # units that were admitted without the store
         self._share, self._shared_at = terms.size, now  # of the share: what is taken of it, at which moment
 
@@ -191,7 +191,7 @@ class Pot:
         """`asked`: when the question was sent, so what it lasts ends early rather than late."""
         was_late, self.is_late = self.is_late, now >= asked + self.terms.lasts
         if self.is_late:
-            self.late_until = now + _LATE
+            self.late_since, self.late_until = now, now + _LATE
             if not was_late:
                 self.begin_share(now)
         paid = min(self.owed, grant.units)

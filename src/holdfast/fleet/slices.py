@@ -26,6 +26,7 @@ from holdfast.store.quota import Grant, Return, Want, check_key
 
 _AT_ONCE = 100  # keys of one question: what is granted for more would lapse before all of it can be used
 _FORGOTTEN = 60.0  # seconds without a question after which a key is
+_COUNTING = 0.02  # seconds until the processes may have been counted
 _GLANCE = 8  # how many of the oldest are looked at for each new key, when there are too many
 
 
@@ -53,7 +54,8 @@ class Slices:
     def __init__(self, wake: Callable[[], None]) -> None:
         self._wake = wake
         self._limiters: dict[str, tuple[Limiter, Terms]] = {}
-        self.nodes = 1  # processes that share it, this one too
+        self.nodes = 1  # processes that share it, this one too,
+        self._counted = -math.inf  # as they were at this moment
         self._begin()
 
     def _begin(self) -> None:
@@ -84,7 +86,11 @@ class Slices:
         with self._lock:
             pot = self._pot(name, key, now)
             if is_share := self._has_share(pot, now):
-                found = pot.take_share(units, now, self.nodes)
+                found = (
+                    pot.take_share(units, now, self.nodes)
+                    if self._knows_share(pot)
+                    else Slice(0.0, 0.0, _COUNTING)
+                )
             else:
                 found = pot.take(units, now)
             is_new = not is_share and self._queue(pot, now)
@@ -94,6 +100,14 @@ class Slices:
 
     def _has_share(self, pot: Pot, now: float) -> bool:
         return self.is_alone or now < pot.late_until
+
+    def _knows_share(self, pot: Pot) -> bool:
+        """Who has a share because the store is late counts first: of processes that start one after the other each knows fewer."""
+        return self.is_alone or self._counted >= pot.late_since
+
+    def count(self, nodes: int, asked: float) -> None:
+        """So many share it, as the store said when it was asked at this moment."""
+        self.nodes, self._counted = nodes, asked
 
     def call_when(
         self, name: str, key: str, units: float, call: Callable[[], object], /
