@@ -145,13 +145,7 @@ def _unused(run: Run, saga: Saga, wait: dict[str, str | None], step: int) -> str
             if told(run).by_number[fact["saga"]] is saga and fact["name"] == wait["name"] and fact.step < step
         }
         return next((f"signal {seq}" for seq, taken in left.items() if taken is None), None)
-    used = [
-        read(entry.result).get("position", 0)
-        for name, entry in _ended(saga)
-        if entry.step < step
-        and (other := _awaited(run, saga, name)) is not None
-        and (other["name"], other["key"]) == (wait["name"], wait["key"])
-    ]
+    used = _had(run, saga, wait, before=step)
     left_ = [position for position in _matching(run, saga, wait, step) if position > max(used, default=0)]
     return f"event {left_[0]}" if left_ else None
 
@@ -163,12 +157,18 @@ def _first(run: Run, saga: Saga, wait: Fact) -> Fact | None:
         taken = {fact["seq"]: fact["taken_by"] for fact in signals}
         mine = [fact for fact in signals if taken[fact["seq"]] in (None, wait["step"])]
         return next((fact for fact in mine if fact["name"] == wait["name"]), None)
-    others = [
-        read(entry.result).get("position", 0)
-        for name, entry in _ended(saga)
-        if name != wait["step"]
-        and (other := _awaited(run, saga, name)) is not None
-        and (other["name"], other["key"]) == (wait["name"], wait["key"])
-    ]
+    ended = next((entry.step for name, entry in _ended(saga) if name == wait["step"]), None)
+    behind = max(_had(run, saga, wait, before=ended), default=0)  # each gets the next one
     matching = _matching(run, saga, wait, 1 << 60)
-    return next((fact for position, fact in sorted(matching.items()) if position not in others), None)
+    return next((fact for position, fact in sorted(matching.items()) if position > behind), None)
+
+
+def _had(run: Run, saga: Saga, wait: dict[str, str | None] | Fact, before: int | None = None) -> list[int]:
+    """The positions of what its waits for the same have got, and of what those may have waited for that never had to."""
+    found = []
+    for name, entry in _ended(saga):
+        other = _awaited(run, saga, name)
+        same = other is None or (other["name"], other["key"]) == (wait["name"], wait["key"])
+        if same and f"event/{wait['name']}/" in name and (before is None or entry.step < before):
+            found.append(read(entry.result).get("position", 0))
+    return found

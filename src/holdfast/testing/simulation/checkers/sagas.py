@@ -57,7 +57,7 @@ def undone(run: Run) -> Iterator[str]:
     for saga in _sagas(run):
         for row in saga.became("undone"):
             for act in saga.own_acts():
-                if act.undo and saga.is_there(act.name, row.step):
+                if (act.undo or act.pivot) and saga.is_there(act.name, row.step):
                     yield f"saga {saga.id} was undone at {row.moment:.3f} s, and what {act.name!r} has done is still there"
             for child in told(run).children(saga):
                 state = child.at(row.step)
@@ -66,7 +66,12 @@ def undone(run: Run) -> Iterator[str]:
 
 
 def children_first(run: Run) -> Iterator[str]:
+    """A child is started while its parent goes forward, and is over before it."""
     for saga in _sagas(run):
+        if saga.parent is not None:
+            parent = told(run).sagas[saga.parent].at(saga.rows[0].step)
+            if parent is None or parent["undoing"] or parent["state"] in OVER or parent.change == "DELETE":
+                yield f"saga {saga.id} was started at {saga.rows[0].moment:.3f} s, and its parent does not go forward"
         for row in saga.became(*OVER):
             for child in told(run).children(saga):
                 state = child.at(row.step)
@@ -193,6 +198,10 @@ def never_forward_again(run: Run) -> Iterator[str]:
         decided = saga.decided
         if decided is None:
             continue
+        for act in saga.own_acts():
+            last = saga.last(act.name, decided.step) if act.pivot else None
+            if last is not None and last.progress in KNOWN:
+                yield f"saga {saga.id}: decided to undo at {decided.moment:.3f} s, after its pivot {act.name!r}"
         for row in saga.rows:
             if row.step > decided.step and not row["undoing"]:
                 yield f"saga {saga.id}: decided to undo at {decided.moment:.3f} s, and goes on at {row.moment:.3f} s"

@@ -14,6 +14,7 @@ from holdfast.testing.simulation.mutants import (
     guards,
     reading,
     requests,
+    sagas,
     waiting,
     workers,
 )
@@ -44,6 +45,7 @@ __all__ = [
     "planted",
     "reading",
     "requests",
+    "sagas",
     "schema_of",
     "waiting",
     "workers",
