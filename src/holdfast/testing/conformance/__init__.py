@@ -41,6 +41,8 @@ from holdfast.testing.conformance.outbox import OutboxConformance
 from holdfast.testing.conformance.queues import QueuesConformance
 from holdfast.testing.conformance.relaying import RelayingConformance
 from holdfast.testing.conformance.saga_families import SagaFamiliesConformance
+from holdfast.testing.conformance.saga_people import SagaPeopleConformance
+from holdfast.testing.conformance.saga_waits import SagaWaitsConformance
 from holdfast.testing.conformance.sagas import SagasConformance
 from holdfast.testing.conformance.schedules import SchedulesConformance
 from holdfast.testing.conformance.schema import SchemaConformance
@@ -76,6 +78,8 @@ __all__ = [
     "QueuesConformance",
     "RelayingConformance",
     "SagaFamiliesConformance",
+    "SagaPeopleConformance",
+    "SagaWaitsConformance",
     "SagasConformance",
     "SchedulesConformance",
     "SchemaConformance",
@@ -121,6 +125,8 @@ class StoreConformance(
     VersionsConformance,
     CacheConformance,
     SagasConformance,
+    SagaWaitsConformance,
+    SagaPeopleConformance,
     SagaFamiliesConformance,
     AuditConformance,
     DiagnosisConformance,

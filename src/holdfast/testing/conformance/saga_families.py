@@ -7,7 +7,7 @@ from holdfast.store.ports import Store
 from holdfast.store.saga_records import Heard, Rest, SagaState, StartedSaga, Wait, Written
 from holdfast.testing.conformance.harness import Conformance
 from holdfast.testing.conformance.kit import READY, end, take, take_one
-from holdfast.testing.conformance.sagas import (
+from holdfast.testing.conformance.saga_kit import (
     DAY,
     DONE,
     UNDOING,
