@@ -17,7 +17,7 @@ def _options(_: str, system: System, tiny: bool) -> dict[str, Any]:
         "seconds": 0.5 if tiny else 2.0,
         "processes": 1 if system.store == "sqlite" else 2,
         "sleepers": (FEW if tiny else MANY)[system.name],
-        "dawn": 3.0 if tiny else 10.0,
+        "dawn": 3.0 if tiny else 30.0,
     }
 
 
