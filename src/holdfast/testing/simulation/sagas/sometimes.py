@@ -19,7 +19,7 @@ from holdfast.testing.simulation.checkers.saga_told import (
 from holdfast.testing.simulation.ledger import Fact
 from holdfast.testing.simulation.sagas.calling import IN_TRANSACTION
 from holdfast.testing.simulation.sagas.faults import POINTS
-from holdfast.testing.simulation.sagas.provider import CALL, LATE
+from holdfast.testing.simulation.sagas.provider import CALL
 from holdfast.testing.simulation.sagas.recorded import CANCEL, PRUNE, RETRY, SETTLE, START
 
 SEEN = [
@@ -42,7 +42,6 @@ SEEN = [
     "failure caught",
     "step failed and succeeded later",
     "step called again by another process",
-    "step that came too late for its undo",
     "unknown step found by a lookup",
     "unknown step settled after a lookup in vain",
     "unknown step settled by a person",
@@ -82,7 +81,6 @@ def seen(run: Run) -> Iterator[str]:
 
 
 def _in_history(run: Run) -> Iterator[str]:
-    yield from ("step that came too late for its undo" for _ in run.history.happened(LATE))
     for call in run.history.of(START):
         if call.kind == "ok" and not call.answer[0].created:
             yield "start of one that is there"
