@@ -7,7 +7,7 @@ import asyncio
 import pytest
 from waiting import heard, until
 
-from holdfast import Event, EventSettings, Holdfast, Tx
+from holdfast import Backoff, Event, EventSettings, Holdfast, Tx
 from holdfast.events import consumer as consuming
 from holdfast.events.members import Members
 from holdfast.kernel.crashpoints import Crash, armed
@@ -146,6 +146,23 @@ async def test_no_more_is_read_while_enough_waits(url, monkeypatch):
         await drain(hf)
         assert len(await hf.outbox.find(state="published")) == 10
         assert (await hf.outbox.groups())[0].position == 10
+
+
+async def test_a_key_that_fails_does_not_keep_the_others_of_its_group_out(url):
+    seen = []
+    async with Holdfast(url, events=EventSettings(waiting=20)) as hf:
+
+        @hf.on("order.*", group="billing", retry=Backoff(attempts=50, first=60.0))
+        async def handle(event: Event) -> None:
+            if event.key == "bad":
+                raise OSError("not today")
+            seen.append(event.id)
+
+        for _ in range(100):
+            await hf.emit("order.placed", key="bad")
+        well = await hf.emit("order.placed", key="well")
+        async with hf.worker():
+            await until(lambda: seen == [well.id])
 
 
 # --- two versions of a program ---

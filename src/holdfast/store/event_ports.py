@@ -125,7 +125,11 @@ class Groups(Protocol):
         """What the group's members that have not left, and are heard of in time, say that they hear; each text once."""
 
     async def waiting(self, tasks: Sequence[str], *, limit: int) -> int:
-        """How many jobs of these tasks are queued, counted up to `limit`: of those that have a `max_waiting`."""
+        """How many jobs of these tasks are queued, counted up to `limit`: of those that have a `max_waiting`.
+
+        Of those that wait behind another of their ordering key one in BEHIND counts: what holds one key up is no reason to
+        let the others wait.
+        """
 
 
 class Strays(Protocol):

@@ -11,6 +11,7 @@ from holdfast.store.records import NewJob, check_args, check_id
 
 OutboxState = Literal["waiting", "published", "quarantined"]
 LAG_COUNTED = 100_000  # nobody waits for a longer count
+BEHIND = 100  # so many deliveries that wait behind another of their key take the room of one
 RAW_LIMIT = 1024 * 1024  # bytes kept of a message that could not be understood
 RAW_SHOWN = 4096  # bytes of it that a listing has
 READER_KEPT = 30 * 86_400.0  # seconds after which a group that nobody reads for holds no events back

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from functools import partial
 
 from holdfast.store.edge import checked
+from holdfast.store.event_records import BEHIND
 from holdfast.store.postgres.subject import Subject
 from holdfast.store.statements import Procedure, Statement
 
@@ -43,9 +44,10 @@ def waiting(tasks: Sequence[str], *, limit: int) -> Procedure[int]:
     return int(rows[0][0])
 
 
-_WAITING = """
-SELECT count(*) FROM (
-    SELECT 1 FROM holdfast.job WHERE bounded AND state = 'queued' AND task = ANY($1::text[]) LIMIT $2) AS found"""
+_WAITING = f"""
+SELECT least($2::bigint, count(*) FILTER (WHERE NOT behind) + count(*) FILTER (WHERE behind) / {BEHIND}) FROM (
+    SELECT coalesce(held = 'ordering', false) AS behind FROM holdfast.job
+    WHERE bounded AND state = 'queued' AND task = ANY($1::text[]) LIMIT $2::bigint * {BEHIND}) AS found"""
 
 
 @checked

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from functools import partial
 
 from holdfast.store.edge import checked
+from holdfast.store.event_records import BEHIND
 from holdfast.store.sqlite.connection import Db
 from holdfast.store.sqlite.subject import Subject
 
@@ -26,13 +27,17 @@ def announced(db: Db, group: str) -> list[str]:
 
 
 def waiting(db: Db, tasks: Sequence[str], *, limit: int) -> int:
-    found = 0
+    front = behind = 0
     for task in tasks:
-        sql = "SELECT count(*) FROM (SELECT 1 FROM holdfast_queued WHERE bounded_task = ? LIMIT ?)"
-        found += db.value(sql, task, limit - found)
-        if found >= limit:
-            break
-    return found
+        row = db.row(_WAITING, task, limit * BEHIND)
+        assert row is not None
+        front, behind = front + row[0], behind + row[1]
+    return min(limit, front + behind // BEHIND)
+
+
+_WAITING = """
+    SELECT count(*) FILTER (WHERE held IS NOT 'ordering'), count(*) FILTER (WHERE held = 'ordering')
+    FROM (SELECT held FROM holdfast_queued WHERE bounded_task = ? LIMIT ?)"""
 
 
 @checked

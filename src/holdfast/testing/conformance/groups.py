@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from holdfast.kernel.ids import new_id
+from holdfast.store.event_records import BEHIND
 from holdfast.store.ports import Store
 from holdfast.store.records import NewJob
 from holdfast.testing.conformance.harness import Conformance
@@ -43,3 +44,14 @@ class GroupsConformance(Conformance):
         assert await store.groups.waiting([], limit=2) == 0
         await store.claims.claim({"q": 10}, lease=30, worker="w")
         assert await store.groups.waiting(["a", "b"], limit=10) == 1  # the one that promote has not looked at
+
+    async def test_what_waits_behind_another_of_its_key_takes_little_room(self, store: Store) -> None:
+        jobs = [
+            NewJob(id=new_id(), task="a", ordered="k", queue="q", max_waiting=10_000)
+            for _ in range(BEHIND + 1)
+        ]
+        await store.jobs.enqueue(jobs)
+        assert await store.groups.waiting(["a"], limit=20) == 20  # nobody has looked at them yet
+        while await store.holds.promote():
+            pass
+        assert await store.groups.waiting(["a"], limit=20) == 2
