@@ -196,7 +196,7 @@ class Holds(Protocol):
         """
 
     async def expire(self, *, limit: int = 500) -> int:
-        """Cancel queued jobs whose `expires` has passed."""
+        """Cancel queued jobs whose `expires` or deadline has passed."""
 
     async def repair(self, *, limit: int = 500) -> int:
         """Look again at every held key: finds nothing unless a promotion was missed."""

@@ -197,6 +197,10 @@ refused AS MATERIALIZED (
     WHERE new + waiting > most)"""
 
 
+# Nothing begins after it, so what has not begun by then has expired.
+_DEADLINE = "least(to_timestamp(g.deadline), g.now + make_interval(secs => g.within))"
+
+
 @cache
 def _insert_sql(*, unique: bool, bounded: bool, again: bool, impatient: bool) -> str:
     parts, tests = [_GIVEN], [SOON if impatient else "true"]
@@ -223,8 +227,7 @@ stored AS (
         enqueued_at, run_at, expires_at, deadline, unique_key, ordering_key, concurrency_key, concurrency_limit,
         tenant, guard, bounded, held)
     SELECT g.id, g.task, g.queue, g.args, g.priority, g.generation, g.correlation_id, g.causation_id, g.trace, g.rank,
-        g.now, g.run_at, g.now + make_interval(secs => g.expires),
-        least(to_timestamp(g.deadline), g.now + make_interval(secs => g.within)), g.unique_key,
+        g.now, g.run_at, least(g.now + make_interval(secs => g.expires), {_DEADLINE}), {_DEADLINE}, g.unique_key,
         g.ordering_key, g.concurrency_key, g.concurrency_limit, g.tenant, g.guard, g.max_waiting IS NOT NULL,
         CASE WHEN coalesce(g.ordering_key, g.concurrency_key, g.tenant) IS NOT NULL THEN 'arrived'
             WHEN g.run_at > g.now THEN 'time' END

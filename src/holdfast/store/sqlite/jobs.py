@@ -135,7 +135,7 @@ def _job_row(job: NewJob, now: float) -> Row:
         job.generation,
         job.max_waiting is not None,
         now,
-        None if job.expires is None else now + job.expires,
+        _expires_at(job, now),
         _deadline(job, now),
         job.unique,
         job.ordered,
@@ -155,6 +155,12 @@ def _deadline(job: NewJob, now: float) -> float | None:
     return now + job.within if job.deadline is None else min(job.deadline, now + job.within)
 
 
+def _expires_at(job: NewJob, now: float) -> float | None:
+    """Nothing begins after its deadline either, so what has not begun by then has expired."""
+    ends = (None if job.expires is None else now + job.expires, _deadline(job, now))
+    return min((end for end in ends if end is not None), default=None)
+
+
 def _queued_row(job: NewJob, seq: int, rank: int, now: float) -> Row:
     run_at = now + job.delay if job.delay else job.at
     held = Held.ARRIVED if job.keyed else Held.TIME if run_at is not None and run_at > now else None
@@ -165,7 +171,7 @@ def _queued_row(job: NewJob, seq: int, rank: int, now: float) -> Row:
         job.queue,
         held,
         run_at,
-        None if job.expires is None else now + job.expires,
+        _expires_at(job, now),
         None if job.max_waiting is None else job.task,
         job.ordered,
         job.concurrency,

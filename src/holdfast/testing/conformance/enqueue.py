@@ -130,8 +130,19 @@ class EnqueueConformance(Conformance):
             ({"within": 0.0}, now),
         ):
             record = await the(store, await put(store, **given))
-            assert record.deadline == expected, given
-        assert [claim.deadline for claim in await take(store, 10)] == [now + 30, now + 20, now + 10, now]
+            assert (record.deadline, record.expires_at) == (expected, expected), given
+        assert [claim.deadline for claim in await take(store, 10)] == [now + 30, now + 20, now + 10]
+
+    async def test_what_has_not_begun_by_its_deadline_has_expired(self, store: Store) -> None:
+        early = await put(store, ordered="o", within=5.0, expires=60.0)
+        late = await put(store, within=60.0, expires=5.0)
+        held_back = await put(store, ordered="o", within=5.0)
+        await store.holds.promote()
+        assert (await the(store, late)).expires_at == await store.now() + 5
+        await self.advance(store, 6)
+        assert await take(store, 10) == []
+        assert await store.holds.expire() == 3
+        assert {(await the(store, each)).state for each in (early, late, held_back)} == {State.CANCELLED}
 
     async def test_every_character_comes_back(self, store: Store) -> None:
         """Beyond 16 bits, composed and decomposed, right to left, a line separator, and what SQL may stumble over."""
