@@ -50,6 +50,31 @@ async def test_events_since_the_saga_began_count_once_each(hf):
     assert await run.result(5) == [1, 2, 3]
 
 
+async def test_branches_that_wait_for_the_same_get_one_event_each(hf):
+    @hf.saga("trip")
+    async def trip(saga):
+        async def late():
+            await saga.signal("go")
+            return (await saga.wait_for("paid")).data
+
+        async def early():
+            return (await saga.wait_for("paid")).data
+
+        return await saga.gather(late(), early(), early())
+
+    run = await trip.start()
+    await settled(hf, run)
+    await hf.emit("paid", 1)
+    await settled(hf, run)
+    await run.signal("go")
+    await settled(hf, run)
+    for number in (2, 3):
+        assert await run.status() is SagaState.WAITING
+        await hf.emit("paid", number)
+        await settled(hf, run)
+    assert sorted(await run.result(5)) == [1, 2, 3]
+
+
 async def test_a_wait_for_an_event_ends_by_its_timeout(hf):
     @hf.saga("trip")
     async def trip(saga):

@@ -35,7 +35,7 @@ class Undo:
 
 
 class Plan(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """What a later process needs to know of a step to undo it."""
+    """What a later process needs to know of a step: to undo it, or of what it waits for."""
 
     undo: str | None = None  # the name of the function; None: there is nothing to undo
     args: str | None = None  # its arguments, a JSON list; None: it is given the step's result
@@ -47,6 +47,7 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     call: str | None = None  # what that is given: the arguments of the step
     settle: float = 60.0  # seconds after its call during which what is not found may still appear
     child: str | None = None  # the id of the saga that the step has started
+    about: tuple[str, str | None] | None = None  # the type of the event that it waits for, and the key
 
     def text(self) -> str:
         return msgspec.json.encode(self).decode()

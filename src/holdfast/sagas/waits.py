@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any
+import asyncio
+from typing import Any, TypeAlias
 
 import msgspec
 
@@ -19,6 +20,7 @@ from holdfast.store.ports import Store
 from holdfast.store.saga_records import Heard, NewSaga, SagaState, Wait
 from holdfast.store.steps import OPEN, Progress, Step
 
+About: TypeAlias = tuple[str, str | None]  # the type and the key of events
 _MOMENT = 0.25  # seconds for which nobody gives up a slot
 
 
@@ -52,9 +54,10 @@ class Told(msgspec.Struct, frozen=True, kw_only=True):
 class Waits:
     def __init__(self, steps: Steps, log: SagaLog, store: Store) -> None:
         self._steps, self._log, self._store = steps, log, store
-        self._positions: dict[
-            tuple[str, str | None], int
-        ] = {}  # by type and key: of the last event that came
+        self._looking = (
+            asyncio.Lock()
+        )  # for events: of two waits for the same, the later sees what the other was given
+        self._positions: dict[About, int] = {}  # of the last event that came
 
     async def sleep(self, name: str, seconds: float) -> None:
         place = await self._steps.awaited(name)
@@ -82,14 +85,27 @@ class Waits:
         return fitted(bytes(came.value), Any)
 
     async def event(self, name: str, wait: Wait, timeout: float | None) -> AnyEvent:  # noqa: ASYNC109  as above
-        """Of several waits for the same, each gets the next."""
+        """Of several waits for the same, each gets the next, also of those in branches of one gather."""
         place = await self._steps.awaited(name)
         about = (wait.name, wait.key)
+        place.plan = Plan(about=about).text()
         told = f"event {wait.name!r}" if wait.key is None else f"event {wait.name!r} of {wait.key!r}"
-        after = msgspec.structs.replace(wait, after=self._positions.get(about, 0))
-        came = await self._came(place, after, timeout, told)
-        self._positions[about] = came.position
+        async with self._looking:
+            after = msgspec.structs.replace(wait, after=self._last(about))
+            came = await self._came(place, after, timeout, told)
+            self._positions[about] = max(after.after, came.position)
         return msgspec.json.decode(came.value, type=Told).event()
+
+    def _last(self, about: About) -> int:
+        """The position of the last event that any wait for the same was given, by this run or an earlier one."""
+        if about not in self._positions:
+            given = (
+                msgspec.json.decode(record.result, type=Came).position
+                for record in self._steps.log.known.values()
+                if record.result is not None and record.plan is not None and read(record.plan).about == about
+            )
+            self._positions[about] = max(given, default=0)
+        return self._positions[about]
 
     async def child(self, name: str, child: NewSaga, returns: Any) -> Any:
         place = await self._steps.awaited(name)

@@ -29,7 +29,7 @@ def taken_in_turn(run: Run) -> Iterator[str]:
             matching = _matching(run, saga, wait, entry.step)
             if came["position"] not in matching:
                 yield f"saga {saga.id}: {name!r} got an event that is not for it, at {entry.moment:.3f} s"
-            if came["position"] in had[about] and "gather/" not in name:
+            if came["position"] in had[about]:
                 yield f"saga {saga.id}: {name!r} got an event for the second time, at {entry.moment:.3f} s"
             had[about].add(came["position"])
     taken: dict[int, str] = {}
