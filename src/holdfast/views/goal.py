@@ -89,10 +89,10 @@ class Goal:
         self._position = await first_position(self._store)
 
     async def _is_read(self) -> bool:
-        """The checkpoint is read before the row: so the row is at least as new."""
-        reached = self._position > 0 and await self._is_behind_checkpoint()
+        """The row is read last: so it is at least as new as the checkpoint, and as what is no longer set aside."""
+        reached = self._position > 0 and await self._is_behind_checkpoint() and not await self._is_set_aside()
         self.row = await self._store.views.get(self._view, self._key)
-        return reached and not await self._is_set_aside()
+        return reached
 
     async def _is_behind_checkpoint(self) -> bool:
         found = await self._store.views.checkpoints(view=self._view)

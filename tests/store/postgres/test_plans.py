@@ -112,7 +112,6 @@ async def test_no_plan_walks_through_all_jobs(connection, rows):
         await connection.execute("ANALYZE holdfast.job")
     served = {
         "rescue": {"job_for_rescue"},
-        "open gates": {"job_gated", "job_pkey"},
         "shut gates": {"job_for_claim"},
         "promote": {"job_arrived", "job_due"},
         "promote, places": {"job_arrived_by_tenant"},
@@ -129,8 +128,8 @@ async def test_no_plan_walks_through_all_jobs(connection, rows):
         indexes = {index for _, _, index in found if index}
         if "claim" in name:
             assert "job_for_claim" in indexes, f"{name} uses {indexes}"
-        if name == "gates":
-            assert indexes <= {"job_gated", "job_held_by_hand"}, f"{name} uses {indexes}"  # both are empty
+        if name in ("gates", "open gates"):  # no job is held here: the two that list such are both empty
+            assert indexes - {"job_pkey"} <= {"job_gated", "job_held_by_hand"}, f"{name} uses {indexes}"
         if name in served:
             assert indexes == served[name], f"{name} uses {indexes}"
         if "finish" in name or name == "renew":

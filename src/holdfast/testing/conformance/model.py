@@ -61,8 +61,9 @@ class Jobs(Waiting):
 
     def _insert(self, job: NewJob) -> None:
         run_at = self.now + job.delay if job.delay else job.at
-        expires_at = None if job.expires is None else self.now + job.expires
-        row = Row(job, next(self._rank), self.now, run_at, expires_at)
+        row = Row(job, next(self._rank), self.now, run_at, None)
+        ends = (None if job.expires is None else self.now + job.expires, row.deadline)
+        row.expires_at = min((end for end in ends if end is not None), default=None)
         row.held = Held.ARRIVED if job.keyed else None if self._due(row) else Held.TIME
         self.rows[job.id] = row
 

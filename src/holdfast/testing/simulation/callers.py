@@ -103,7 +103,7 @@ def traced(epoch: float, op: int, place: int) -> dict[str, Any]:
         "correlation_id": f"story {op}",
         "causation_id": f"cause {op}.{place}",
         "trace": f"trace {place}.{op}",
-        "deadline": epoch + 1000.0 * op + place,
+        "deadline": epoch + 1e6 + 1000.0 * op + place,
         "generation": op + place,
     }
 

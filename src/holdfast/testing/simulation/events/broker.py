@@ -70,7 +70,10 @@ class SimulatedBroker(MemoryBroker):
 
     def _publish_garbage(self) -> None:
         body = self._chance.choice(GARBAGE) + b"%d" % self._chance.randrange(100)
-        self.store([Message(STRANGER, "", None, body)])
+        self._append(
+            Message(STRANGER, "", None, body)
+        )  # by itself: what nobody's process does has no randomness
+        self._tell()
 
     def _lose_its_tail(self) -> None:
         """It died, and its disk had not all of it."""
