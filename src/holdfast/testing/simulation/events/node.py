@@ -12,10 +12,6 @@ from holdfast.events.settings import EventSettings
 from holdfast.events.subscribers import Terms
 from holdfast.events.wire import Wire
 from holdfast.guards.backoff import Backoff
-from holdfast.jobs.blocking import Portal
-from holdfast.jobs.enqueue import Enqueuer
-from holdfast.jobs.hooks import Hooks
-from holdfast.jobs.registry import Registry
 from holdfast.kernel.clock import sleep
 from holdfast.kernel.randomness import jittered, random
 from holdfast.kernel.service import Service
@@ -31,7 +27,7 @@ from holdfast.testing.simulation.events.troubles import TROUBLE
 from holdfast.testing.simulation.events.viewing import Viewing
 from holdfast.testing.simulation.fleet import Fleet, Life
 from holdfast.testing.simulation.plan import JobSpec, Op
-from holdfast.testing.simulation.service.node import leave_service, new_service
+from holdfast.testing.simulation.service.node import Program, leave_service, new_service
 from holdfast.testing.simulation.service.tasks import Watch
 
 REST = 12.0  # seconds after the heal, at least: leases of the dead end, and what they held comes again
@@ -47,18 +43,14 @@ class Outside:
     origin: Origin
 
 
-class App:
+class App(Program):
     """A program with events, as Holdfast wires it."""
 
     def __init__(self, life: Life) -> None:
         stream = life.fleet.plan.stream
         assert stream is not None
         self.stream: Stream = stream
-        self.hooks = Hooks()
-        self.registry = Registry(self.hooks)
-        self.portal = Portal(life.store)
-        self.enqueuer = Enqueuer(self.hooks)
-        self.enqueuer.send_to(life.store, self.portal)
+        super().__init__(life)
         outside: Outside = life.fleet.provider
         self.wire = None if outside.broker is None else Wire(Link(outside.broker))
         poison = "wait" if stream.holds_key else "skip"

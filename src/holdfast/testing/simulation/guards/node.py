@@ -11,11 +11,7 @@ from holdfast.guards.backoff import Backoff
 from holdfast.guards.budget import Budget
 from holdfast.guards.bulkhead import Bulkhead
 from holdfast.guards.guard import Guard
-from holdfast.jobs.blocking import Portal
-from holdfast.jobs.enqueue import Enqueuer
-from holdfast.jobs.hooks import Hooks
 from holdfast.jobs.options import Options
-from holdfast.jobs.registry import Registry
 from holdfast.kernel.clock import sleep
 from holdfast.kernel.randomness import jittered, random
 from holdfast.store.records import NewJob
@@ -25,14 +21,14 @@ from holdfast.testing.simulation.guards.spec import USERS, GuardSpec, Traffic
 from holdfast.testing.simulation.guards.tasks import declare
 from holdfast.testing.simulation.guards.watched import WatchedBreaker, WatchedLimiter, WatchedQuota
 from holdfast.testing.simulation.plan import CHAOS, JobSpec, Op
-from holdfast.testing.simulation.service.node import begin_story, leave_service, new_service
+from holdfast.testing.simulation.service.node import Program, begin_story, leave_service, new_service
 
 LOAD = 45.0  # seconds after the heal for which calls go on, below what the provider and the limiters can take
 REST = LOAD + 6.0  # and until all of them are over
 _GENTLE = 0.3  # of the rate
 
 
-class App:
+class App(Program):
     """A program with guards, as Holdfast wires it."""
 
     def __init__(self, life: Life) -> None:
@@ -42,11 +38,7 @@ class App:
         self.fleet.meet_at(life.store.guards)
         self.guards = {spec.name: _guard(life, self.fleet, spec) for spec in traffic.guards}
         self.calling = Calling(life, self.guards)
-        self.hooks = Hooks()
-        self.registry = Registry(self.hooks)
-        self.portal = Portal(life.store)
-        self.enqueuer = Enqueuer(self.hooks)
-        self.enqueuer.send_to(life.store, self.portal)
+        super().__init__(life)
         declare(self.registry, self.enqueuer, life, self.guards, self.calling)
         self.service = new_service(life, self)
         self.ready = asyncio.Event()

@@ -8,10 +8,6 @@ from typing import Any
 from holdfast.events.bus import Bus
 from holdfast.events.settings import EventSettings
 from holdfast.guards.backoff import Backoff
-from holdfast.jobs.blocking import Portal
-from holdfast.jobs.enqueue import Enqueuer
-from holdfast.jobs.hooks import Hooks
-from holdfast.jobs.registry import Registry
 from holdfast.kernel.service import Service
 from holdfast.sagas.running import RunningSaga
 from holdfast.sagas.saga import Saga
@@ -22,21 +18,17 @@ from holdfast.testing.simulation.plan import JobSpec, Op
 from holdfast.testing.simulation.sagas.acting import Acting
 from holdfast.testing.simulation.sagas.provider import UNDO_TIMEOUT, Provider
 from holdfast.testing.simulation.sagas.spec import BRIEF, LEG, TIMEOUT, TRIP, TYPES, UNDO_TRIES, Act
-from holdfast.testing.simulation.service.node import leave_service, new_service
+from holdfast.testing.simulation.service.node import Program, leave_service, new_service
 from holdfast.testing.simulation.service.tasks import Watch
 
 _OPTIONS: dict[str, dict[str, Any]] = {TRIP: {}, BRIEF: {"timeout": TIMEOUT}, LEG: {}}
 
 
-class App:
+class App(Program):
     """A program with sagas, as Holdfast wires it."""
 
     def __init__(self, life: Life) -> None:
-        self.hooks = Hooks()
-        self.registry = Registry(self.hooks)
-        self.portal = Portal(life.store)
-        self.enqueuer = Enqueuer(self.hooks)
-        self.enqueuer.send_to(life.store, self.portal)
+        super().__init__(life)
         self.bus = Bus(self.registry, self.enqueuer, None, EventSettings())
         self.bus.send_to(life.store, self.portal)
         self.sagas = Sagas(self.registry, self.enqueuer)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Sequence
-from typing import Protocol
 
 import msgspec
 
@@ -31,8 +30,8 @@ from holdfast.testing.simulation.service.tasks import NEWER, declare
 _ARGS = '{"nominal": "2026-01-01T00:00:00Z"}'
 
 
-class App:
-    """A program, as Holdfast wires it."""
+class Program:
+    """What a worker service is made of, as Holdfast wires it."""
 
     def __init__(self, life: Life) -> None:
         self.hooks = Hooks()
@@ -40,6 +39,13 @@ class App:
         self.portal = Portal(life.store)
         self.enqueuer = Enqueuer(self.hooks)
         self.enqueuer.send_to(life.store, self.portal)
+
+
+class App(Program):
+    """A program, as Holdfast wires it."""
+
+    def __init__(self, life: Life) -> None:
+        super().__init__(life)
         declare(self.registry, self.enqueuer, life)
         self.service = new_service(life, self)
 
@@ -115,14 +121,6 @@ async def leave_service(service: WorkerService) -> None:
     """As the command line does: what still runs goes back when the process is about to end."""
     await service.stop()
     await service.let_go()
-
-
-class Program(Protocol):
-    """What a worker service is made of."""
-
-    registry: Registry
-    enqueuer: Enqueuer
-    portal: Portal
 
 
 def new_service(
