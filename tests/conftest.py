@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 import shutil
+import signal
 import sys
 import threading
 from pathlib import Path
@@ -21,6 +22,10 @@ from holdfast.kernel.telemetry import subscribe
 from tools.nats_server import NatsServer
 from tools.postgres import system_binaries, wheel_binaries
 from tools.valkey import ValkeyServer
+
+# A shell that starts us in the background has us ignore Ctrl-C, and so would every process that a test starts and interrupts.
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 # A test that waits for the disk proves no more: what is killed here is processes, not the machine.
 _MEMORY = Path("/dev/shm")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 
 import msgspec
@@ -13,11 +14,13 @@ from holdfast.testing.simulation.simulate import Result
 
 
 def hunt(seeds: range, *, jobs: int, kind: str | None = None, keep: Path | None = None) -> int:
-    """Plant every bug in turn, and tell which seed found it; 1 if one was not found."""
+    """Plant every bug in turn, and tell which seed found it, those that are kept first; 1 if one was not found."""
     names = [name for name, mutant in MUTANTS.items() if kind in (None, mutant.kind)]
+    kept = known(keep) if keep is not None else {}
     found = {}
     for name in names:
-        result = _first_failing(name, seeds, jobs)
+        result = _first_failing(name, [kept[name]], 1) if name in kept else None
+        result = result or _first_failing(name, seeds, jobs)
         if result is not None:
             found[name] = result.seed
         print(_told(name, result), flush=True)
@@ -40,7 +43,7 @@ def _keep(path: Path, found: dict[str, int]) -> None:
     path.write_bytes(msgspec.json.format(msgspec.json.encode(seeds, order="sorted"), indent=2) + b"\n")
 
 
-def _first_failing(mutant: str, seeds: range, jobs: int) -> Result | None:
+def _first_failing(mutant: str, seeds: Sequence[int], jobs: int) -> Result | None:
     results = run_many(seeds, jobs=jobs, kind=MUTANTS[mutant].kind, mutant=mutant, twice_every=0)
     return next((result for result in results if result.violations and not _is_void(result)), None)
 
