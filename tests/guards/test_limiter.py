@@ -49,6 +49,14 @@ def test_a_call_may_cost_more(clock):
         limiter.try_take(0)
 
 
+def test_a_cost_that_is_no_number_does_not_make_the_limiter_forget(clock):
+    limiter = Limiter(rate=10, burst=10)
+    assert taken(limiter) == 10
+    with pytest.raises(UsageError, match="not nan"):
+        limiter.try_take(float("nan"))
+    assert taken(limiter) == 0
+
+
 def test_who_waits_gets_his_turn_in_order():
     async def main():
         limiter, turns = Limiter(rate=10, burst=1), []

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import functools
 import inspect
 
 import pytest
@@ -418,6 +419,42 @@ def test_as_a_decorator_of_a_plain_function():
         return page
 
     assert fetch() == 7
+
+
+def test_a_generator_is_no_call_and_cannot_be_guarded():
+    """Its body would run later, and unguarded."""
+
+    def pages():
+        yield 1
+
+    async def rows():
+        yield 1
+
+    for function in (pages, rows, functools.partial(rows)):
+        with pytest.raises(UsageError, match="generator function"):
+            Guard("g")(function)
+
+
+def test_an_object_with_an_async_call_is_an_async_function():
+    class Fetch:
+        async def __call__(self, page):
+            return f"page {page}"
+
+    async def main():
+        return await Guard("g")(Fetch())(3)
+
+    assert virtually(main) == "page 3"
+
+
+@pytest.mark.parametrize("cost", [float("nan"), "3", None, -1, 0, 10**400])
+def test_a_cost_that_is_none_is_refused_with_its_value(cost):
+    with pytest.raises(UsageError, match="cost must be"):
+        Guard("g", limiter=Limiter(rate=10)).keyed(cost=cost)
+
+
+def test_whether_a_call_may_be_repeated_is_true_or_false():
+    with pytest.raises(UsageError, match="True or False, not 'no'"):
+        Guard("g").keyed(repeatable="no")
 
 
 def test_a_block_is_admission_and_deadline():

@@ -15,7 +15,7 @@ from holdfast.guards.blocks import Block, Ending
 from holdfast.guards.breaker import Breaker
 from holdfast.guards.budget import Budget
 from holdfast.guards.bulkhead import Bulkhead
-from holdfast.guards.checks import check_callable, check_part
+from holdfast.guards.checks import check_callable, check_number, check_part
 from holdfast.guards.entered import pop, push
 from holdfast.guards.fallback import Degraded, Fallback
 from holdfast.guards.faults import Classifier
@@ -28,6 +28,7 @@ from holdfast.kernel.errors import UsageError
 from holdfast.kernel.names import check_name, check_seconds
 from holdfast.kernel.show import show
 
+_LEAST = 1e-9  # that a call may cost
 P = ParamSpec("P")
 T = TypeVar("T")
 F = TypeVar("F")
@@ -95,8 +96,7 @@ class Calls(Generic[D_co]):
     def __call__(self, fn: Callable[P, T], /) -> Callable[P, T | D_co]: ...
     def __call__(self, fn: Callable[..., Any], /) -> Callable[..., Any]:
         """`@guard` above a function, `async def` or `def`: each call of it is guarded."""
-        check_callable("What a guard stands on", fn)
-        if inspect.iscoroutinefunction(fn):
+        if _is_async(fn):
 
             @functools.wraps(fn)
             async def guarded(*args: Any, **kwargs: Any) -> Any:
@@ -186,8 +186,7 @@ class Guard(Calls[D_co]):
         self._name = check_name("guard", name)
         if classify is not None:
             check_callable("classify", classify)
-        if not isinstance(repeatable, bool):
-            raise UsageError(f"repeatable is True or False, not {show(repeatable)}.")
+        _check_repeatable(repeatable)
         timeout, deadline = _check_times(timeout, deadline)
         pipeline = Pipeline(
             _gates(self._name, breaker, limiter, bulkhead),
@@ -237,6 +236,10 @@ class Guard(Calls[D_co]):
             raise UsageError(
                 f"Guard {self._name!r} has no limiter, so a key has no meaning. Give it limiter=Limiter(per=…)."
             )
+        if cost != 1.0:
+            check_number("cost", cost, _LEAST)
+        if repeatable is not None:
+            _check_repeatable(repeatable)
         key = limiter.key_for(*values, **named) if limiter is not None and (values or named) else ""
         return Keyed(
             self._pipeline, Ask(key, cost, self._ask.repeatable if repeatable is None else repeatable)
@@ -244,6 +247,22 @@ class Guard(Calls[D_co]):
 
     def __repr__(self) -> str:
         return f"<Guard {self._name!r}>"
+
+
+def _is_async(fn: Any) -> bool:
+    """Of what `@guard` stands on. The call of a generator only makes one: what it does comes later, and unguarded."""
+    check_callable("What a guard stands on", fn)
+    if inspect.isgeneratorfunction(fn) or inspect.isasyncgenfunction(fn):
+        raise UsageError(
+            f"{show(fn)} is a generator function, and a guard stands on calls that end. "
+            "Put the guard on what it calls, or write `async with guard:` inside it."
+        )
+    return inspect.iscoroutinefunction(fn) or inspect.iscoroutinefunction(getattr(fn, "__call__", None))  # noqa: B004
+
+
+def _check_repeatable(repeatable: Any) -> None:
+    if not isinstance(repeatable, bool):
+        raise UsageError(f"repeatable is True or False, not {show(repeatable)}.")
 
 
 def _check_times(timeout: float | None, deadline: float | None) -> tuple[float | None, float | None]:

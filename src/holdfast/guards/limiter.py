@@ -159,7 +159,7 @@ class Limiter:
 
     def reserved(self, key: str, cost: float, now: float, longest: float) -> Reservation | float:
         """A reservation within `longest` seconds, or in how many seconds it is worth asking again. Nothing waits here."""
-        if cost > self._most or cost <= 0:
+        if not 0 < cost <= self._most:  # no NaN passes: it would forget all that was taken
             raise self._too_much(cost)
         if (found := carried(self, key, cost)) is not None and now + longest >= found.at and found.spend(now):
             return Reservation(self, found.key, cost, max(now, found.at), found.receipt, until=found.until)
