@@ -56,10 +56,8 @@ def test_what_comes_back_is_good_for_as_long_as_it_was(clock):
 def test_when_the_store_answers_too_late_there_is_the_share(clock, notes):
     slices = _shared()
     slices.take("api", "", 1.0)
-    for _ in range(3):
-        asked = clock.monotonic()
-        clock.advance(0.2)
-        slices.granted([_grant()], asked)
+    for _ in range(6):
+        _grant_late(slices, clock)
     assert [name for name, _ in notes] == ["guards.late"]  # once, and it begins once
     assert slices.take("api", "", 1.0).units == 0  # others may have come since they were counted
     slices.count(2, clock.monotonic())
@@ -71,6 +69,89 @@ def test_when_the_store_answers_too_late_there_is_the_share(clock, notes):
     assert slices.take("api", "", 1.0).units == 0
     slices.granted([_grant()], clock.monotonic())
     assert slices.take("api", "", 1.0).units == 1.0
+
+
+def test_one_late_answer_gives_nobody_a_share(clock, notes):
+    """A database that restarts is late for each of them at another moment: their shares came on top of what others were granted."""
+    slices = _shared()
+    slices.take("api", "", 1.0)
+    _grant_late(slices, clock)
+    _grant_late(slices, clock)
+    slices.count(2, clock.monotonic())
+    assert slices.take("api", "", 1.0).units == 0
+    slices.granted([_grant()], clock.monotonic())  # in time
+    clock.advance(1.0)
+    _grant_late(slices, clock)
+    slices.count(2, clock.monotonic())
+    assert (slices.take("api", "", 1.0).units, notes) == (0, [])
+
+
+def _grant_late(slices, clock):
+    asked = clock.monotonic()
+    clock.advance(0.2)
+    slices.granted([_grant()], asked)
+
+
+def test_a_store_that_has_forgotten_the_others_does_not_make_them_fewer(clock):
+    """After a flush each heard only of who had reported since, and took a larger share when the store went away."""
+    slices = _shared(nodes=1)
+    slices.count(4, clock.monotonic())
+    for nodes in (1, 2):
+        clock.advance(3)
+        slices.count(nodes, clock.monotonic())
+        assert slices.nodes == 4
+    slices.go_alone()
+    clock.advance(60)
+    slices.come_back()
+    slices.count(1, clock.monotonic())
+    assert slices.nodes == 4
+    for nodes in (3, 2):  # two have left
+        clock.advance(6)
+        slices.count(nodes, clock.monotonic())
+    assert slices.nodes == 3
+    slices.count(5, clock.monotonic())
+    assert slices.nodes == 5
+
+
+def test_who_starts_without_the_store_counts_the_others_before_he_shares(clock):
+    slices = _shared(nodes=1)
+    slices.go_alone()
+    slices.count_first()
+    slices.count(1, clock.monotonic())  # the others may start in this very moment
+    assert slices.take("api", "", 1.0).units == 0
+    clock.advance(1)
+    slices.count(4, clock.monotonic())
+    clock.advance(1)
+    assert slices.take("api", "", 1.0).units == 1.0
+    assert slices.take("api", "", 1.0).ask_again == pytest.approx(0.5)  # 8 a second for four of them
+
+
+def test_who_can_ask_nobody_has_his_share_all_the_same(clock):
+    slices = _shared(nodes=1)
+    slices.go_alone()
+    slices.count_first()
+    clock.advance(6)
+    assert slices.take("api", "", 1.0).units == 1.0
+
+
+def test_when_the_store_is_back_nobody_has_more_than_his_share_until_all_have_noticed(clock):
+    """The first who asked it again was granted the whole rate, and the others had their shares on top of that."""
+    slices = _shared(rate=8, burst=9, nodes=4)
+    slices.go_alone(is_lost=True)
+    slices.come_back()
+    slices.granted([_grant(4.0)], clock.monotonic())
+    assert slices.take("api", "", 1.0).units == 0
+    assert slices.call_when("api", "", 1.0, print) is None  # he asks again in time
+    clock.advance(0.4)
+    assert slices.take("api", "", 1.0).units == 0
+    clock.advance(0.1)
+    assert slices.take("api", "", 1.0).units == 0  # 2 a second, and what was granted has lapsed
+    slices.granted([_grant(4.0)], clock.monotonic())
+    assert slices.take("api", "", 1.0).units == 1.0
+    assert slices.take("api", "", 1.0).ask_again == pytest.approx(0.5)
+    clock.advance(2)
+    slices.granted([_grant(4.0)], clock.monotonic())
+    assert [slices.take("api", "", 1.0).units for _ in range(5)] == [1, 1, 1, 1, 0]
 
 
 # --- who waits ---

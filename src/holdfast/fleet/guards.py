@@ -82,6 +82,8 @@ class GuardFleet(Looping):
         self._is_leaving = False
         self._slices.come_back()
         await self._turn()  # what is open or held for all is so before the first call
+        if self._trouble is not None and self._people is not None:
+            self._slices.count_first()
         await super().start()
 
     async def stop(self) -> None:
@@ -139,9 +141,22 @@ class GuardFleet(Looping):
             async with timeout(_PATIENCE):
                 await self._round()
         except Exception as error:  # noqa: BLE001  guards go on without it
+            is_news = self._trouble is None
             self._lost(error)
+            if is_news:
+                await self._count()
         else:
             self._found()
+
+    async def _count(self) -> None:
+        """Who was there when it went away: some may have come since it was last asked, and people decide elsewhere."""
+        if self._people is not None and self.guards:
+            reports = [member.report() for member in self._members.values()]
+            try:
+                async with timeout(_PATIENCE):
+                    await self._hear_people(self._people, reports)
+            except Exception as error:  # noqa: BLE001  as above
+                note("guards.uncounted", node=self.node, error=repr(error))
 
     async def _rest(self) -> None:
         """Until there is something to ask or to tell; a silent store has a pause in any case."""
@@ -160,7 +175,7 @@ class GuardFleet(Looping):
             note("guards.alone", node=self.node, processes=self._slices.nodes, error=repr(error))
         self._trouble = f"guards: on their own, because {error!r}"
         self._next_report = 0.0  # only an answer ends this, so there must be a question
-        self._slices.go_alone()
+        self._slices.go_alone(is_lost=True)
         self._slices.tidy()
 
     def _found(self) -> None:
@@ -197,10 +212,13 @@ class GuardFleet(Looping):
         self._slices.tidy()
 
     async def _hear_people(self, people: SharedGuards, reports: list[BreakerReport]) -> None:
-        if monotonic() >= self._next_people:
+        if (
+            monotonic() >= self._next_people or self._trouble is not None
+        ):  # then nobody else counts the processes
             self._next_people = monotonic() + jittered(_SELDOM)
+            asked = monotonic()
             heard = await people.report(self.node, reports, ttl=TTL)
-            self._slices.nodes = 1 + max((len(each.others) for each in heard), default=0)
+            self._slices.count(1 + max((len(each.others) for each in heard), default=0), asked)
             for fleet in heard:
                 self._members[fleet.guard].hear_people(fleet)
 

@@ -14,7 +14,8 @@ from holdfast.guards.ports import Slice
 from holdfast.store.quota import Grant, Pace, Return, Want
 
 SOON = 0.005  # seconds after which the store will have answered
-_LATE = 1.0  # seconds on its own after an answer that came too late
+_LATE = 1.0  # seconds on its own after answers that came too late
+_HICCUP = 0.5  # seconds for which they may, once: who has his share meanwhile has it on top of what others are granted
 _WORTH = 1.0  # units that are worth giving back
 _numbers = count()
 
@@ -32,8 +33,8 @@ class Pot:
     """One limiter's key. Not safe for threads: the slices have a lock."""
 
     __slots__ = (
-        "_largest", "_line", "_lots", "_refused", "_share", "_shared_at", "_unused", "_used", "_waiting", "asked", "due", "grant",
-        "is_late", "is_lowered", "is_queued", "key", "late_since", "late_until", "limiter", "owed", "seen", "sped", "terms",
+        "_largest", "_late_from", "_line", "_lots", "_refused", "_share", "_shared_at", "_unused", "_used", "_waiting", "asked", "due",
+        "grant", "is_late", "is_lowered", "is_queued", "key", "late_since", "late_until", "limiter", "owed", "seen", "sped", "terms",
     )  # fmt: skip
 
     def __init__(self, limiter: Limiter, key: str, terms: Terms, now: float) -> None:
@@ -50,7 +51,8 @@ class Pot:
         self.grant: Grant | None = None  # the last
         self.is_queued = False  # among those that the store will be asked for
         self.is_lowered = False  # the other side has asked for less, and the fleet must hear of it
-        self.is_late = False  # the last grant had lapsed when it came
+        self.is_late = False  # grants have lapsed by when they come, and not only once
+        self._late_from: float | None = None  # since when they do
         self.late_since = self.late_until = 0.0  # in this time it has its share instead
         self.owed = 0.0  # units that were admitted without the store
         self._share, self._shared_at = terms.size, now  # of the share: what is taken of it, at which moment
@@ -142,17 +144,30 @@ class Pot:
 
     def take_share(self, units: float, now: float, nodes: int) -> Slice:
         """The share begins empty, so that all of them are never above the rate."""
+        if (wait := self._share_wait(units, now, nodes)) > 0:
+            return Slice(0.0, 0.0, wait)
+        if nodes > 1:
+            self._share += units
+            self.owed = min(self.owed + units, self.terms.size)
+        return Slice(units, self.terms.lasts)
+
+    def take_both(self, units: float, now: float, nodes: int) -> Slice:
+        """What the store has granted, and no more than the share: others may still be on theirs."""
+        if (wait := self._share_wait(units, now, nodes)) > 0:
+            return Slice(0.0, 0.0, wait)
+        found = self.take(units, now)
+        self._share += found.units
+        return found
+
+    def _share_wait(self, units: float, now: float, nodes: int) -> float:
+        """Seconds until so much of the share is there; 0: now."""
         if nodes == 1:
-            return Slice(units, self.terms.lasts)  # the limiter itself is all that there is
+            return 0.0  # the limiter itself is all that there is
         rate = self.limiter.rate(key=self.key) / nodes
         size = max(units, self.terms.size / nodes)
         self._share = max(0.0, min(self._share, size) - (now - self._shared_at) * rate)
         self._shared_at = now
-        if self._share + units > size:
-            return Slice(0.0, 0.0, (self._share + units - size) / rate)
-        self._share += units
-        self.owed = min(self.owed + units, self.terms.size)
-        return Slice(units, self.terms.lasts)
+        return max(0.0, (self._share + units - size) / rate)
 
     def begin_share(self, now: float) -> None:
         self._share, self._shared_at = self.terms.size, now
@@ -189,11 +204,14 @@ class Pot:
 
     def granted(self, grant: Grant, asked: float, now: float) -> None:
         """`asked`: when the question was sent, so what it lasts ends early rather than late."""
-        was_late, self.is_late = self.is_late, now >= asked + self.terms.lasts
-        if self.is_late:
-            self.late_since, self.late_until = now, now + _LATE
-            if not was_late:
+        if now < asked + self.terms.lasts:
+            self.is_late, self._late_from = False, None
+        elif self._late_from is None:
+            self._late_from = now
+        elif now - self._late_from >= _HICCUP:
+            if not self.is_late:
                 self.begin_share(now)
+            self.is_late, self.late_since, self.late_until = True, now, now + _LATE
         paid = min(self.owed, grant.units)
         self.owed -= paid
         if grant.units > paid:

@@ -26,6 +26,10 @@ from holdfast.store.quota import Grant, Return, Want, check_key
 
 _AT_ONCE = 100  # keys of one question: what is granted for more would lapse before all of it can be used
 _FORGOTTEN = 60.0  # seconds without a question after which a key is
+_BELIEVED = 10.0  # seconds after which all who are there have said so
+_HEARD = 0.5  # seconds after which those who start together have heard of each other,
+_COUNTS = 5.0  # if anybody answers: after that nobody is waited for
+_NOTICED = 2.0  # seconds after which all have noticed that the store answers again
 _COUNTING = 0.02  # seconds until the processes may have been counted
 _GLANCE = 8  # how many of the oldest are looked at for each new key, when there are too many
 
@@ -56,6 +60,9 @@ class Slices:
         self._limiters: dict[str, tuple[Limiter, Terms]] = {}
         self.nodes = 1  # processes that share it, this one too,
         self._counted = -math.inf  # as they were at this moment
+        self._fewer = 0  # the most of them that were counted
+        self._fewer_since: float | None = None  # since all of them are no longer
+        self._counts_from, self._counts_until = math.inf, -math.inf  # between them it has no share yet
         self._begin()
 
     def _begin(self) -> None:
@@ -66,6 +73,8 @@ class Slices:
         self._lock = new_lock()
         self.is_alone = True  # the store does not answer
         self._back = -SLICE  # when it last did again
+        self._is_lost = False  # it did before
+        self._alone_until = -math.inf  # until then others may not have noticed that it does again
 
     def add(self, limiter: Limiter) -> None:
         """Its quota comes from here."""
@@ -88,11 +97,13 @@ class Slices:
             if is_share := self._has_share(pot, now):
                 found = (
                     pot.take_share(units, now, self.nodes)
-                    if self._knows_share(pot)
+                    if self._knows_share(pot, now)
                     else Slice(0.0, 0.0, _COUNTING)
                 )
             else:
-                found = pot.take(units, now)
+                found = (
+                    pot.take_both(units, now, self.nodes) if now < self._alone_until else pot.take(units, now)
+                )
             is_new = not is_share and self._queue(pot, now)
         if is_new:
             self._wake()
@@ -101,13 +112,31 @@ class Slices:
     def _has_share(self, pot: Pot, now: float) -> bool:
         return self.is_alone or now < pot.late_until
 
-    def _knows_share(self, pot: Pot) -> bool:
+    def _knows_share(self, pot: Pot, now: float) -> bool:
         """Who has a share because the store is late counts first: of processes that start one after the other each knows fewer."""
-        return self.is_alone or self._counted >= pot.late_since
+        return now >= self._counts_until if self.is_alone else self._counted >= pot.late_since
+
+    def count_first(self) -> None:
+        """It starts without the store: those who do so together must have heard of each other before they share."""
+        self._counts_from = monotonic()
+        self._counts_until = self._counts_from + _COUNTS
 
     def count(self, nodes: int, asked: float) -> None:
-        """So many share it, as the store said when it was asked at this moment."""
-        self.nodes, self._counted = nodes, asked
+        """So many share it, as the store said when it was asked at this moment.
+
+        Fewer than before are believed after a while: one that has forgotten all has not heard of each of them again.
+        """
+        self._counted = asked
+        if asked > self._counts_from + _HEARD:
+            self._counts_until = -math.inf
+        if nodes >= self.nodes:
+            self.nodes, self._fewer_since = nodes, None
+        elif self._fewer_since is None:
+            self._fewer, self._fewer_since = nodes, asked
+        else:
+            self._fewer = max(self._fewer, nodes)
+            if asked - self._fewer_since >= _BELIEVED:
+                self.nodes, self._fewer_since = self._fewer, None
 
     def call_when(
         self, name: str, key: str, units: float, call: Callable[[], object], /
@@ -115,7 +144,7 @@ class Slices:
         now = monotonic()
         with self._lock:
             pot = self._pot(name, key, now)
-            if self._has_share(pot, now):
+            if self._has_share(pot, now) or now < self._alone_until:
                 return None
             number = pot.join(units, call)
             calls = pot.served(now)  # a grant may have come since he was refused
@@ -212,7 +241,8 @@ class Slices:
                 pot.granted(grant, asked, now)
                 if pot.is_late and not was_late:
                     late.append(pot)
-                calls += pot.everyone() if self._has_share(pot, now) else pot.served(now)
+                has_share = self._has_share(pot, now) or now < self._alone_until
+                calls += pot.everyone() if has_share else pot.served(now)
                 self._queue(pot, now)
                 if (lapses := pot.lapses) is not None:
                     self._lapsing.add(lapses, pot)
@@ -256,7 +286,8 @@ class Slices:
         pot.is_lowered = True
         self._lowered[pot.limiter.name, pot.key] = pot
 
-    def go_alone(self) -> None:
+    def go_alone(self, *, is_lost: bool = False) -> None:
+        """`is_lost`: the store does not answer any more, and others notice that by and by."""
         now = monotonic()
         calls: list[Callable[[], object]] = []
         with self._lock:
@@ -264,14 +295,16 @@ class Slices:
                 for pot in self._all():
                     pot.begin_share(now)
                     calls += pot.everyone()  # nobody will call them: they ask again in time
-            self.is_alone = True
+            self.is_alone, self._fewer_since = True, None
+            self._is_lost |= is_lost
         _call(calls)
 
     def come_back(self) -> None:
         with self._lock:
             if self.is_alone:
                 self._back = monotonic()
-            self.is_alone = False
+                self._alone_until = self._back + _NOTICED if self._is_lost else -math.inf
+            self.is_alone = self._is_lost = False
 
     def forget(self, name: str) -> None:
         """A person has reset it: the store is asked anew."""
