@@ -15,7 +15,13 @@ from holdfast.guards.deadline import (
 from holdfast.guards.fallback import Degraded, Fallback
 from holdfast.guards.faults import Classifier, Fault, classify, retry_after_of
 from holdfast.guards.guard import Guard, Keyed
-from holdfast.guards.headers import Allowance, parse_retry_after, ratelimit_headers, render_retry_after
+from holdfast.guards.headers import (
+    Allowance,
+    parse_rest,
+    parse_retry_after,
+    ratelimit_headers,
+    render_retry_after,
+)
 from holdfast.guards.limiter import Limiter
 from holdfast.guards.ports import BreakerPeers, BreakerRecord, LimiterRecord, Quota, Slice, State
 from holdfast.guards.reservations import Reservation, carrying
@@ -54,6 +60,7 @@ __all__ = [
     "deadline",
     "deadline_from",
     "parse_deadline",
+    "parse_rest",
     "parse_retry_after",
     "ratelimit_headers",
     "render_deadline",

@@ -6,7 +6,8 @@ from contextlib import suppress
 
 from holdfast.guards.breaker import Breaker, Permit
 from holdfast.guards.bulkhead import Bulkhead
-from holdfast.guards.faults import Fault, fault_of
+from holdfast.guards.faults import Fault, fault_of, headers_of
+from holdfast.guards.headers import SupportsGet, parse_rest
 from holdfast.guards.limiter import Limiter
 from holdfast.guards.ports import State
 from holdfast.guards.reservations import Reservation
@@ -128,6 +129,21 @@ class Admission:
         if self.permit is not None:
             self.permit.began = monotonic() - seconds
 
+    def heed(self, headers: SupportsGet) -> None:
+        """The answer's: the other side may say that nothing is left of its quota."""
+        if self._gates.limiter is not None and (seconds := parse_rest(headers)) is not None:
+            self.rests(seconds)
+
+    def heed_those_of(self, error: Exception, fault: Fault) -> None:
+        """Who was throttled was told more by that."""
+        if self._gates.limiter is not None and fault is not Fault.THROTTLED:
+            for headers in headers_of(error):
+                self.heed(headers)
+
+    def rests(self, seconds: float) -> None:
+        if (limiter := self._gates.limiter) is not None:
+            limiter.rest(seconds, key=self.key)
+
     def succeeded(self) -> None:
         now = monotonic()
         if self.bulkhead is not None:
@@ -138,6 +154,7 @@ class Admission:
             limiter.answered(self.key, None, self.began, now)
 
     def failed(self, error: Exception, fault: Fault, retry_after: float | None) -> None:
+        self.heed_those_of(error, fault)
         breaker = self._gates.breaker
         own = None if breaker is None else breaker.classify
         self.failed_with(fault, fault if own is None else fault_of(error, own), retry_after)

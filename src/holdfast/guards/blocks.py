@@ -9,6 +9,7 @@ from types import TracebackType
 from holdfast.guards.admission import Admission
 from holdfast.guards.deadline import UNTIL, set_back
 from holdfast.guards.faults import Classifier, fault_of, retry_after_of
+from holdfast.guards.headers import SupportsGet
 from holdfast.kernel.clock import timeout
 from holdfast.kernel.errors import TimedOut
 
@@ -21,6 +22,10 @@ class Ending:
     def __init__(self, admission: Admission, classify: Classifier) -> None:
         self._admission, self._classify = admission, classify
         self._is_over = False
+
+    def heed(self, headers: SupportsGet) -> None:
+        """They came with the answer."""
+        self._admission.heed(headers)
 
     def over(self, error: BaseException | None, took: float | None = None) -> None:
         """`took`: how many seconds of it were the other side's, if some were not."""

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import errno
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from enum import StrEnum
 from typing import Any, TypeAlias
 
-from holdfast.guards.headers import clamped, parse_retry_after
+from holdfast.guards.headers import SupportsGet, clamped, parse_rest, parse_retry_after
 from holdfast.kernel.errors import TROUBLE, CommitUnknown, DeadlinePassed, HoldfastError, Refused, TimedOut
 from holdfast.kernel.show import show
 from holdfast.kernel.telemetry import note
@@ -100,16 +100,30 @@ def status_of(error: Exception) -> int | None:
 
 
 def retry_after_of(error: Exception) -> float | None:
-    """How long the other side asks us to wait: an attribute `retry_after`, or the header of the answer; clamped."""
+    """How long the other side asks us to wait: an attribute `retry_after`, or the headers of the answer; clamped.
+
+    With a 429 also until its quota, of which nothing is left, begins anew.
+    """
     asked: Any = getattr(error, "retry_after", None)
     if asked is not None:
         return parse_retry_after(asked) if isinstance(asked, str) else clamped(asked)
-    for holder in (error, getattr(error, "response", None)):
-        get = getattr(getattr(holder, "headers", None), "get", None)
-        text = get("Retry-After") if callable(get) else None
+    for headers in headers_of(error):
+        text = headers.get("Retry-After")
         if isinstance(text, str):
             return parse_retry_after(text)
+    if status_of(error) == 429:
+        return next(
+            (rest for headers in headers_of(error) if (rest := parse_rest(headers)) is not None), None
+        )
     return None
+
+
+def headers_of(error: Exception) -> Iterator[SupportsGet]:
+    """Those of the answer that an error of the usual clients carries."""
+    for holder in (error, getattr(error, "response", None)):
+        headers: Any = getattr(holder, "headers", None)
+        if callable(getattr(headers, "get", None)):
+            yield headers
 
 
 def fault_of(error: Exception, classifier: Classifier) -> Fault:

@@ -8,7 +8,14 @@ from typing import Any, TypeVar
 
 from holdfast.guards.checks import check_number
 from holdfast.guards.faults import Fault
-from holdfast.guards.headers import LONGEST_PAUSE, Allowance, clamped, ratelimit_headers
+from holdfast.guards.headers import (
+    LONGEST_PAUSE,
+    Allowance,
+    SupportsGet,
+    clamped,
+    parse_rest,
+    ratelimit_headers,
+)
 from holdfast.guards.meters import Meter, Pace
 from holdfast.guards.ports import SLICE, LimiterRecord, Quota, Slice
 from holdfast.guards.registry import Registry
@@ -247,6 +254,23 @@ class Limiter:
             record = self._seen(meter, now)
         if is_news:
             note("limiter.slowed", limiter=self.name, key=key, rate=record.rate, paused_for=record.paused_for)
+        if self._quota is not None:
+            self._tell(self._quota.slowed, key, record)
+
+    def heed(self, headers: SupportsGet, *, key: str = "") -> None:
+        """The headers of an answer: when `RateLimit` says that nothing is left, there are no calls until there is more."""
+        if (seconds := parse_rest(headers, self._longest_pause)) is not None:
+            self.rest(seconds, key=key)
+
+    def rest(self, seconds: float, *, key: str = "") -> None:
+        """The other side says that nothing is left for so long: no calls until then. The rate stays."""
+        now, pause = monotonic(), clamped(seconds, self._longest_pause) or 0.0
+        with self._lock:
+            meter = self._registry.get(key, now) if key else self._single
+            if meter is None or not meter.rest(pause, now):
+                return
+            record = self._seen(meter, now)
+        note("limiter.rested", limiter=self.name, key=key, paused_for=record.paused_for)
         if self._quota is not None:
             self._tell(self._quota.slowed, key, record)
 

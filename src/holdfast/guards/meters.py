@@ -101,10 +101,16 @@ class Meter:
         if is_news:
             self._slowed_at = now
             self._change(min(self._pace.slowest, self.interval * SLOWER), now)
-        # Those who were told the same pause must not come back before it, nor all at once.
-        seconds = jittered(self.interval) if pause is None else pause * (1 + 0.2 * random())
+        seconds = jittered(self.interval) if pause is None else _apart(pause)
         if is_news or pause is not None:
             self.pause_until(now + seconds, now)
+        return is_news
+
+    def rest(self, pause: float, now: float) -> bool:
+        """Nothing is left for so long. Whether that is news: each answer until then says it again."""
+        is_news = now + pause > max(now, self.paused_until)
+        if is_news:
+            self.pause_until(now + _apart(pause), now)
         return is_news
 
     def adopt(self, interval: float, now: float) -> None:
@@ -146,3 +152,8 @@ class Meter:
         if now < self._start(now):
             return 0.0
         return max(0.0, self._pace.burst - max(0.0, self.full_at - now) / self.interval)
+
+
+def _apart(pause: float) -> float:
+    """Those who were told the same pause must not come back before it, nor all at once."""
+    return pause * (1 + 0.2 * random())

@@ -100,10 +100,14 @@ class BorrowedAdmission(Admission):
     def took(self, seconds: float) -> None:
         self._took = seconds
 
+    def rests(self, seconds: float) -> None:
+        self._wire.tell(Told(number=self._number, how="rests", retry_after=seconds))
+
     def succeeded(self) -> None:
         self._wire.tell(Told(number=self._number, how="succeeded", took=self._took))
 
     def failed(self, error: Exception, fault: Fault, retry_after: float | None) -> None:
+        self.heed_those_of(error, fault)
         breaker = self._gates.breaker
         own = None if breaker is None else breaker.classify
         self._wire.tell(

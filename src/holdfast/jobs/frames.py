@@ -44,10 +44,10 @@ class Ask(msgspec.Struct, frozen=True, kw_only=True, tag="ask"):
 
 
 class Told(msgspec.Struct, frozen=True, kw_only=True, tag="told"):
-    """How an attempt ended, or that it was not made."""
+    """How an attempt ended, or that it was not made; before that, that the other side wants us to rest."""
 
     number: int
-    how: Literal["succeeded", "failed", "cut_off", "not_made"]
+    how: Literal["rests", "succeeded", "failed", "cut_off", "not_made"]
     fault: Fault | None = None
     for_breaker: Fault | None = None  # what the breaker's own classifier says
     retry_after: float | None = None

@@ -39,7 +39,7 @@ class Lending:
                 task = self._asked[ask.number] = spawn(self._admit(ask, say), name="guard-for-child")
                 task.add_done_callback(lambda _: self._asked.pop(ask.number, None))
             case Told() as told:
-                self._end(told)
+                self._hear_of(told)
             case Answer():
                 return True
         return False
@@ -62,6 +62,12 @@ class Lending:
         else:
             said = Said(number=ask.number)
         say(msgspec.json.encode(said) + b"\n")
+
+    def _hear_of(self, told: Told) -> None:
+        if told.how != "rests":
+            self._end(told)
+        elif (admission := self._out.get(told.number)) is not None and told.retry_after is not None:
+            admission.rests(told.retry_after)
 
     def _end(self, told: Told) -> None:
         admission = self._out.pop(told.number, None)

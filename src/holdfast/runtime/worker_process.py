@@ -173,6 +173,7 @@ _TOLD = {
     "breaker.opened": "breaker {breaker} is open",
     "breaker.closed": "breaker {breaker} is closed",
     "limiter.slowed": "limiter {limiter} is slowed to {rate} calls a second, after a pause of {paused_for} s; key: {key}",
+    "limiter.rested": "limiter {limiter} rests for {paused_for} s: the other side says that nothing is left of its quota; key: {key}",
     "releases.failed": "held jobs were not let go: {error}",
     "gate.failed": "a guard could not be asked for job {job} of {task}: {error}",
     "relay.failed": "events are not published: {error}",

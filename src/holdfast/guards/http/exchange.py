@@ -50,6 +50,7 @@ class Exchange:
         if isinstance(found, Degraded):
             return self._made_up(found)
         response, ending = found
+        ending.heed(response.headers)
         if self._watch is None:
             ending.over(None)
         else:
