@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+import contextlib
 import ctypes
 import os
 import signal
@@ -148,6 +150,37 @@ async def ask_later() -> None:
         raise error
 
     await other.call(answer)
+
+
+@hf.task(process=True, retry=ONCE)
+async def ask_together(how: str) -> None:
+    """Several at once; TaskGroup raises a group of what they raise."""
+
+    async def one(number: int) -> None:
+        if how == "snooze":
+            raise Snooze(60)
+        if how == "mixed" and number == 0:
+            raise ValueError("a mistake")
+        await api.call(_answer, "fine")
+
+    async with asyncio.TaskGroup() as group:
+        for number in range(1 if how == "snooze" else 3):
+            group.create_task(one(number))
+
+
+@hf.task(process=True, guard=other, retry=ONCE)
+async def hear_of_the_end() -> None:
+    """The answer says that it was the last that the other side gives."""
+
+    class Missing(Exception):
+        status_code = 404
+        headers = {"RateLimit": '"default";r=0;t=30'}  # noqa: RUF012
+
+    async def answer() -> None:
+        raise Missing
+
+    with contextlib.suppress(Missing):
+        await other.call(answer)
 
 
 @hf.task(process=True, retry=ONCE)

@@ -224,6 +224,35 @@ async def test_who_is_told_there_to_come_later_is_not_charged(shop):
     assert shop.other.limiter.allowance().retry_after > 20
 
 
+async def test_when_the_guard_refuses_all_that_it_calls_at_once_it_is_not_charged(shop):
+    shop.api.breaker.hold_open()
+    async with shop.hf.worker():
+        handle = await shop.ask_together.enqueue("refused")
+        await until(lambda: _is_put_off(handle), seconds=30)
+    assert (await handle.record()).attempt == 0
+
+
+async def test_when_one_of_them_fails_for_itself_it_has_failed(shop):
+    shop.api.breaker.hold_open()
+    async with shop.hf.worker():
+        handle = await shop.ask_together.enqueue("mixed")
+        with pytest.raises(JobDead, match="ValueError: a mistake"):
+            await handle.result(30)
+
+
+async def test_what_one_of_them_has_said_on_purpose_the_task_says(shop):
+    async with shop.hf.worker():
+        handle = await shop.ask_together.enqueue("snooze")
+        await until(lambda: _is_put_off(handle), seconds=30)
+    assert (await handle.record()).attempt == 0
+
+
+async def test_when_nothing_is_left_there_the_workers_limiter_rests(shop):
+    async with shop.hf.worker():
+        await (await shop.hear_of_the_end.enqueue()).result(30)
+        assert 20 < shop.other.limiter.allowance().retry_after <= 36
+
+
 async def test_a_process_that_dies_inside_gives_its_place_back(shop, tmp_path):
     async with shop.hf.worker():
         with pytest.raises(JobDead, match="signal 9"):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Mapping
-from typing import Any, NoReturn
+from typing import Any
 
 import msgspec
 
@@ -64,21 +64,23 @@ async def run_in_child(task: Task[Any, Any], args: str, guards: Mapping[str, Gua
             f"its process ended with {'signal' if code < 0 else 'exit code'} {abs(code)} and no answer"
         )
     answer = msgspec.json.decode(line, type=Answer)
-    return answer.result if answer.kind == "done" else _raised(answer)
+    if answer.kind != "done":
+        raise _error(answer)
+    return answer.result
 
 
-def _raised(answer: Answer) -> NoReturn:
-    """What was raised there, here."""
+def _error(answer: Answer) -> Exception:
+    """What was raised there."""
     match answer.kind:
-        case "retry":
-            raise Retry(answer.after or 0.0, answer.text)
-        case "snooze":
-            raise Snooze(answer.after or 0.0, answer.text)
+        case "retry" | "snooze":
+            return (Retry if answer.kind == "retry" else Snooze)(answer.after or 0.0, answer.text)
         case "cancel":
-            raise Cancel(answer.text)
+            return Cancel(answer.text)
         case "reject" | "never":
-            raise Reject(answer.text)
+            return Reject(answer.text)
         case "refused":
-            raise _REFUSALS[answer.refusal](answer.text, retry_after=answer.after)
+            return _REFUSALS[answer.refusal](answer.text, retry_after=answer.after)
+        case "group":
+            return ExceptionGroup(answer.text, [_error(part) for part in answer.parts])
         case _:
-            raise ChildFailed(answer.text, answer.fault, answer.after)
+            return ChildFailed(answer.text, answer.fault, answer.after)

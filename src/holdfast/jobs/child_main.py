@@ -6,9 +6,9 @@ import asyncio
 import importlib
 import signal
 import sys
-from collections.abc import Iterable
+from collections.abc import Sequence
 from types import ModuleType
-from typing import Any
+from typing import Any, Literal
 
 import msgspec
 
@@ -16,8 +16,8 @@ from holdfast.guards.deadline import deadline
 from holdfast.guards.faults import fault_of, retry_after_of
 from holdfast.guards.guard import Guard
 from holdfast.jobs.borrowing import borrow
-from holdfast.jobs.control import Cancel, Reject, Retry, Snooze
-from holdfast.jobs.failures import describe
+from holdfast.jobs.control import Cancel, Reject, Retry, Snooze, meant
+from holdfast.jobs.failures import LONGEST, describe
 from holdfast.jobs.frames import Answer, Request
 from holdfast.jobs.lending import kind_of
 from holdfast.jobs.registry import Registry
@@ -25,7 +25,7 @@ from holdfast.jobs.task import Task
 from holdfast.kernel.codec import decode_stored, encode
 from holdfast.kernel.context import become
 from holdfast.kernel.errors import PayloadError, Refused, UsageError
-from holdfast.kernel.masking import secret_values
+from holdfast.kernel.masking import hide, secret_values
 from holdfast.kernel.outcomes import RESULT_LIMIT
 from holdfast.kernel.processes import Line, die_with_parent
 
@@ -49,30 +49,58 @@ def _answer(request: Request, line: Line) -> Answer:
         task = find_task(module, request.task)
         borrow(_guards(module, task), request.guards, line)
         result = _called(task, request.args, request.left)
-    except Retry as retry:
-        return Answer(kind="retry", after=retry.outcome.after, text=str(retry))
-    except Snooze as snooze:
-        return Answer(kind="snooze", after=snooze.outcome.after, text=str(snooze))
-    except Cancel as cancel:
-        return Answer(kind="cancel", text=str(cancel))
-    except Reject as reject:
-        return Answer(kind="reject", text=str(reject))
     except BaseException as error:  # noqa: BLE001  whatever it is, the worker is told; stderr might show a secret
-        return _failed(task, error, secret_values(request.args))
+        return _ended(task, meant(error), [*secret_values(request.args)])
     return _done(task, result)
 
 
-def _failed(task: Task[Any, Any] | None, error: BaseException, secrets: Iterable[str]) -> Answer:
+def _ended(task: Task[Any, Any] | None, error: BaseException, secrets: Sequence[str]) -> Answer:
+    match error:
+        case Retry() | Snooze():
+            kind: Literal["retry", "snooze"] = "retry" if isinstance(error, Retry) else "snooze"
+            return Answer(kind=kind, after=error.outcome.after, text=str(error))
+        case Cancel():
+            return Answer(kind="cancel", text=str(error))
+        case Reject():
+            return Answer(kind="reject", text=str(error))
+        case ExceptionGroup() if task is not None:
+            parts = _parts(task, error, secrets)
+            return Answer(kind="group", text=hide(error.message, secrets)[:LONGEST], parts=[*parts.values()])
+        case Exception() if task is not None:
+            return _failed(task, error, secrets, never=task.declaration.retry.never)
+        case _:
+            return Answer(kind="failed", text=describe(error, secrets))
+
+
+def _failed(
+    task: Task[Any, Any], error: Exception, secrets: Sequence[str], never: tuple[type[Exception], ...] = ()
+) -> Answer:
     text = describe(error, secrets)
-    if task is None or not isinstance(error, Exception):
-        return Answer(kind="failed", text=text)
     if isinstance(error, Refused):
         return Answer(kind="refused", text=text, after=error.retry_after, refusal=kind_of(error))
-    if isinstance(error, task.declaration.retry.never):
+    if isinstance(error, never):
         return Answer(kind="never", text=text)
     guard = task.declaration.guard
     fault = None if guard is None else fault_of(error, guard.classify)
     return Answer(kind="failed", text=text, fault=fault, after=retry_after_of(error))
+
+
+def _parts(
+    task: Task[Any, Any], group: ExceptionGroup[Exception], secrets: Sequence[str]
+) -> dict[tuple[str, str, str | None], Answer]:
+    """One of each that the worker tells apart, the one that waits for longest: there may be a thousand."""
+    found: dict[tuple[str, str, str | None], Answer] = {}
+    for error in group.exceptions:
+        parts = (
+            _parts(task, error, secrets).values()
+            if isinstance(error, ExceptionGroup)
+            else [_failed(task, error, secrets)]
+        )
+        for part in parts:
+            place = part.kind, part.refusal, part.fault
+            if place not in found or (found[place].after or 0.0) < (part.after or 0.0):
+                found[place] = part
+    return found
 
 
 def _guards(module: ModuleType, task: Task[Any, Any]) -> list[Guard[Any]]:

@@ -72,5 +72,13 @@ class Suspended(BaseException):
         self.after, self.waits = after, waits
 
 
+def meant(error: BaseException) -> BaseException:
+    """What one of many coroutines has said on purpose, and nothing else has happened: the task says so."""
+    inner = error
+    while isinstance(inner, BaseExceptionGroup) and len(inner.exceptions) == 1:
+        inner = inner.exceptions[0]
+    return inner if isinstance(inner, Control) else error
+
+
 def _seconds(after: float | timedelta) -> float:
     return check_seconds("after", after.total_seconds() if isinstance(after, timedelta) else after)

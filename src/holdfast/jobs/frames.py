@@ -25,12 +25,13 @@ class Request(msgspec.Struct, frozen=True, kw_only=True):
 class Answer(msgspec.Struct, frozen=True, kw_only=True, tag="answer"):
     """How it ended: a result as JSON text, or words about why there is none."""
 
-    kind: Literal["done", "failed", "never", "refused", "retry", "snooze", "cancel", "reject"]
+    kind: Literal["done", "failed", "never", "refused", "group", "retry", "snooze", "cancel", "reject"]
     result: str | None = None
     text: str = ""
     after: float | None = None  # seconds
     fault: Fault | None = None  # what its guard makes of a failure
     refusal: str = ""  # the name of its type
+    parts: list[Answer] = []  # of a group of exceptions: those that differ
 
 
 class Ask(msgspec.Struct, frozen=True, kw_only=True, tag="ask"):

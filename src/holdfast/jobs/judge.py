@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import Any, TypeAlias
 
 from holdfast.jobs.blocking import Portal
-from holdfast.jobs.control import Cancel, Control, EffectUnknown, Reject, Retry, Snooze
+from holdfast.jobs.control import Cancel, Control, EffectUnknown, Reject, Retry, Snooze, meant
 from holdfast.jobs.deferral import deferral
 from holdfast.jobs.failures import describe
 from holdfast.jobs.job import Job
@@ -98,7 +98,7 @@ class Judge:
             steps.close()
             await steps.reconsider(error)
             error = steps.verdict or error
-        error = _meant(error)
+        error = meant(error)
         if isinstance(error, EffectUnknown):
             return self._unknown(run, _told(run.claim, error))
         if (excused := _excused(run, error)) is not None:
@@ -198,14 +198,6 @@ def _is_stop(error: BaseException) -> bool:
     if isinstance(error, BaseExceptionGroup):
         return all(map(_is_stop, error.exceptions))
     return isinstance(error, asyncio.CancelledError | Stopped)
-
-
-def _meant(error: BaseException) -> BaseException:
-    """What one of many coroutines has said on purpose, and nothing else has happened: the task says so."""
-    inner = error
-    while isinstance(inner, BaseExceptionGroup) and len(inner.exceptions) == 1:
-        inner = inner.exceptions[0]
-    return inner if isinstance(inner, Control) else error
 
 
 def _stopped(run: Run) -> Ending:
