@@ -9,7 +9,7 @@ import pytest
 from http_kit import guarded, httpx, make_guard
 from http_server import answer, cut_body, hang, hang_up, slow_body
 
-from holdfast.guards import Breaker, Bulkhead, State, TimedOut
+from holdfast.guards import Backoff, Breaker, Bulkhead, State, TimedOut
 from holdfast.guards.http import GuardedTransport
 from holdfast.kernel.clock import monotonic
 from holdfast.kernel.errors import HoldfastError
@@ -145,6 +145,29 @@ async def test_a_long_answer_that_is_thrown_away_is_not_read(server):
     async with guarded(server, meanwhile=lambda kit: seen.append(len(kit.busy))) as kit:
         assert (await kit.get("/")).status_code == 200
     assert (seen, server.connections) == ([0], 2)
+
+
+@pytest.mark.parametrize("body", [slow_body(100, 0.05, 500), slow_body(2, 30, 500)])
+async def test_an_answer_that_is_thrown_away_is_not_read_past_the_deadline(server, body):
+    """It had a second for it, however little was left."""
+    server.will(body)
+    guard = make_guard(timeout=None, deadline=0.3, retry=Backoff(attempts=3, first=0, ceiling=10))
+    async with guarded(server, guard) as kit:
+        began = monotonic()
+        found = await kit.send(kit.build_request("GET", "/"), stream=True)
+        took = monotonic() - began
+        await found.aclose()
+    assert (found.status_code, took < 0.6, len(server.asked) > 1) == (500, True, True)
+
+
+async def test_reading_what_is_thrown_away_is_a_part_of_the_wait(server):
+    server.will(slow_body(4, 0.1, 500), answer())
+    guard = make_guard(
+        retry=Backoff(attempts=3, first=4, ceiling=10)
+    )  # 2 seconds, with the chance of the middle
+    async with guarded(server, guard) as kit:
+        await kit.get("/")
+    assert 1 < kit.waits[0] < 1.75
 
 
 @pytest.mark.parametrize("trouble", [slow_body(100, 0.1, 503), cut_body])

@@ -74,13 +74,14 @@ class Calls(Generic[D_co]):
     # --- answers that go on, such as a body that streams: whoever asked ends them ---
 
     def open(
-        self, fn: Callable[[], Awaitable[T]], *, once: bool, discard: Callable[[Exception], Any]
+        self, fn: Callable[[], Awaitable[T]], *, once: bool, discard: Callable[[Exception, float], Any]
     ) -> Coroutine[Any, Any, tuple[T, Ending] | D_co]:
-        """`call`, and what its result still holds. `discard` hears of an error whose attempt is repeated; `once`: none is."""
+        """`call`, and what its result still holds. `discard` hears of an error whose attempt is repeated, and how many seconds it has;
+        `once`: none is."""
         return self._pipeline.run(ON_LOOP, self._ask.lasting(once=once, discard=discard), partial(fn))
 
     def open_sync(
-        self, fn: Callable[[], T], *, once: bool, discard: Callable[[Exception], Any]
+        self, fn: Callable[[], T], *, once: bool, discard: Callable[[Exception, float], Any]
     ) -> tuple[T, Ending] | D_co:
         """`open`, for plain functions in threads."""
         refuse_on_loop("A sync client", "an async client")

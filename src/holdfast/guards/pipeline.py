@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from functools import partial
 from typing import Any
@@ -30,12 +31,13 @@ class Ask:
         *,
         lasts: bool = False,  # what the call gives goes on: the result is it, and its Ending
         once: bool = False,  # it is not repeated, whatever is known of it
-        discard: Callable[[Exception], Any] | None = None,  # called like the call, before it is repeated
+        # Called like the call, before it is repeated, with the seconds that there are for it.
+        discard: Callable[[Exception, float], Any] | None = None,
     ) -> None:
         self.key, self.cost, self.repeatable = key, cost, repeatable
         self.lasts, self.once, self.discard = lasts, once, discard
 
-    def lasting(self, *, once: bool, discard: Callable[[Exception], Any]) -> Ask:
+    def lasting(self, *, once: bool, discard: Callable[[Exception, float], Any]) -> Ask:
         """The same for a call whose answer goes on."""
         return Ask(self.key, self.cost, self.repeatable, lasts=True, once=once, discard=discard)
 
@@ -91,11 +93,25 @@ class Pipeline:
                     admission.cut_off()
                     raise
                 if ask.discard is not None:
-                    await way.attempt(partial(ask.discard, failure), None)
+                    wait = await self._discarded(way, ask.discard, failure, wait, until)
                 await way.sleep(wait)
                 attempt += 1
         finally:
             del failure  # it knows this frame, which knows it
+
+    async def _discarded(
+        self,
+        way: Way,
+        discard: Callable[[Exception, float], Any],
+        failure: Exception,
+        wait: float,
+        until: float | None,
+    ) -> float:
+        """What is left of the wait. There is less time for it than until the deadline, or there were none for the next attempt."""
+        began = monotonic()
+        seconds = math.inf if until is None else max(0.0, until - began) / 2
+        await way.attempt(partial(discard, failure, seconds), None)
+        return max(0.0, wait - (monotonic() - began))
 
     async def _admitted(
         self, way: Way, ask: Ask, until: float | None, failure: Exception | None

@@ -133,13 +133,13 @@ class Torn(AsyncByteStream, SyncByteStream):
         yield b""
 
 
-async def keep(response: Response) -> None:
-    """Read a short body and give the connection back. The answer stays whole, should there be no other."""
+async def keep(response: Response, seconds: float) -> None:
+    """Read a short body, if that takes no longer, and give the connection back. The answer stays whole, should there be no other."""
     stream: Any = response.stream
     found, whole = bytearray(), False
     response.stream = Torn()
     try:
-        whole = await in_time(_read(stream, found), PATIENCE)
+        whole = await in_time(_read(stream, found), seconds)
     except Exception:  # noqa: BLE001  nobody wants to know why this body is lost
         whole = False
     finally:
@@ -156,12 +156,12 @@ async def _read(stream: AsyncByteStream, found: bytearray) -> bool:
     return True
 
 
-def keep_sync(response: Response) -> None:
+def keep_sync(response: Response, seconds: float) -> None:
     """`keep`, in a thread."""
     stream: Any = response.stream
     found, whole = bytearray(), False
     response.stream = Torn()
-    until = monotonic() + PATIENCE
+    until = monotonic() + seconds
     try:
         for part in stream:
             found += part

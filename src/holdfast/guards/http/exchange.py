@@ -7,7 +7,7 @@ from typing import Any
 from holdfast.guards.blocks import Ending
 from holdfast.guards.deadline import UNTIL
 from holdfast.guards.fallback import Degraded
-from holdfast.guards.http.bodies import AsyncBody, SyncBody, Watch
+from holdfast.guards.http.bodies import PATIENCE, AsyncBody, SyncBody, Watch
 from holdfast.guards.http.errors import Failed
 from holdfast.guards.http.library import Request, Response, kinds
 from holdfast.guards.http.terms import Terms
@@ -57,6 +57,12 @@ class Exchange:
             self._watch.ends(ending)
         self.last = None
         return response
+
+    def hurry(self, seconds: float) -> float:
+        """How long the last answer may be read at most, when it is thrown away; a thread is cut off by httpx itself."""
+        seconds = min(PATIENCE, seconds)
+        self._terms.hurry(self._sent, self.request, seconds)
+        return seconds
 
     def failed(self, failed: Failed) -> Response:
         """There are no more attempts: the caller gets the last answer, as from any client."""

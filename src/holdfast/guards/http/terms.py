@@ -62,6 +62,8 @@ class Terms:
             if self._tell_deadline and DEADLINE_HEADER not in headers:
                 headers = headers.copy()
                 headers[DEADLINE_HEADER] = render_deadline() or "0"
+        elif isinstance(own := extensions.get("timeout"), dict):
+            extensions = {**extensions, "timeout": {**own}}
         sent: Request = library_of(request).Request(
             request.method, request.url, headers=headers, stream=request.stream, extensions=extensions
         )
@@ -76,6 +78,12 @@ class Terms:
             timeouts["read"] = own.get("read") if isinstance(own, Mapping) else None
         elif (left := time_left()) is not None:
             timeouts["read"] = _shortened(own, left)["read"]
+
+    def hurry(self, sent: Request, request: Request, seconds: float) -> None:
+        """Nobody wants the body: httpx waits no longer than this for each part of it, if we may tell it so."""
+        timeouts = sent.extensions.get("timeout")
+        if timeouts is not None and timeouts is not request.extensions.get("timeout"):
+            timeouts["read"] = _shortened(timeouts, seconds)["read"]
 
 
 def _repeatable(request: Request) -> bool | None:

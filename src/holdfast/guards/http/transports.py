@@ -60,7 +60,7 @@ class GuardedTransport(AsyncBaseTransport):
         exchange = Exchange(self._terms, request, AsyncBody)
         try:
             found = await exchange.calls.open(
-                partial(self._send, exchange), once=exchange.once, discard=_discard
+                partial(self._send, exchange), once=exchange.once, discard=partial(_discard, exchange)
             )
             return exchange.handed_out(found)
         except Failed as failed:
@@ -117,7 +117,7 @@ class SyncGuardedTransport(BaseTransport):
         exchange = Exchange(self._terms, request, SyncBody)
         try:
             found = exchange.calls.open_sync(
-                partial(self._send, exchange), once=exchange.once, discard=_discard_sync
+                partial(self._send, exchange), once=exchange.once, discard=partial(_discard_sync, exchange)
             )
             return exchange.handed_out(found)
         except Failed as failed:
@@ -151,12 +151,12 @@ class SyncGuardedTransport(BaseTransport):
             self._inner.found.close()
 
 
-async def _discard(error: Exception) -> None:
+async def _discard(exchange: Exchange, error: Exception, seconds: float) -> None:
     """Another attempt follows: the connection of this one must not wait for it."""
     if isinstance(error, Failed):
-        await keep(error.response)
+        await keep(error.response, exchange.hurry(seconds))
 
 
-def _discard_sync(error: Exception) -> None:
+def _discard_sync(exchange: Exchange, error: Exception, seconds: float) -> None:
     if isinstance(error, Failed):
-        keep_sync(error.response)
+        keep_sync(error.response, exchange.hurry(seconds))
