@@ -9,6 +9,7 @@ from waiting import until
 from holdfast import Backoff, Holdfast, Job
 from holdfast.guards import Breaker, Bulkhead, DeadlinePassed, Guard, Limiter, deadline, time_left
 from holdfast.guards.ports import State
+from holdfast.jobs.releases import Releases
 from holdfast.kernel.clock import monotonic
 from holdfast.kernel.errors import JobCancelled, UsageError
 from holdfast.kernel.ids import new_id
@@ -319,6 +320,53 @@ async def test_a_guard_that_is_not_shared_gates_too(hf, provider):
     async with hf.worker():
         await all_done(await ask.enqueue_many([{}] * 5))
     assert len(provider.times) == 5
+
+
+# --- a full bulkhead ---
+
+
+async def test_who_finds_the_bulkhead_full_is_held_and_does_not_begin(hf):
+    """Each was begun, refused and put off by a second, again and again, while permits lay idle."""
+    guard, begun, may_end = hf.guard("api", bulkhead=Bulkhead(2)), [], asyncio.Event()
+
+    @hf.task(guard=guard)
+    async def ask(user: int) -> None:
+        begun.append(user)
+        await guard.call(may_end.wait)
+
+    @hf.task
+    async def other() -> str:
+        return "done"
+
+    async with hf.worker(queues={"default": 10}):
+        jobs = await ask.enqueue_many([{"user": user} for user in range(12)])
+        await until(lambda: _are_held(hf, 10))
+        assert await (await other.enqueue()).result(5) == "done"
+        assert begun == [0, 1]
+        may_end.set()
+        await all_done(jobs)
+    assert sorted(begun) == list(range(12))
+
+
+async def _are_held(hf, number):
+    return sum(each.number for each in await hf.store.holds.gated()) == number
+
+
+async def test_each_worker_lets_go_of_what_its_own_bulkhead_has_room_for(hf):
+    full, free = (Guard("api", bulkhead=Bulkhead(3, waiting=1)) for _ in range(2))
+    await hf.store.jobs.enqueue([NewJob(id=new_id(), task="ask", guard="api") for _ in range(9)])
+    await hf.store.holds.hold(await hf.store.claims.claim({"default": 9}, lease=60, worker="w"), Held.GUARD)
+    while full.bulkhead.try_acquire():
+        pass
+    one, two = (Releases(hf.store, [guard], ["ask"], owner=str(guard)) for guard in (full, free))
+    assert (await one._look(), await _ready(hf)) == (True, 1)  # one may wait
+    assert (await two._look(), await _ready(hf)) == (True, 4)
+    full.bulkhead.release()
+    assert (await one._look(), await _ready(hf)) == (True, 3)  # and one that may end by the next look
+
+
+async def _ready(hf):
+    return len(await hf.store.claims.claim({"default": 9}, lease=60, worker="w"))
 
 
 # --- tasks that do not call their guard ---

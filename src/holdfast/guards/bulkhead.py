@@ -26,7 +26,7 @@ class Bulkhead:
     At most `permits` are inside, at most `waiting` wait, and nobody waits longer than `wait` seconds (None: without end).
     """
 
-    __slots__ = ("_free", "_line", "_lock", "_name", "_permits", "_wait", "_waiting")
+    __slots__ = ("_free", "_line", "_lock", "_name", "_permits", "_wait", "_waiting", "released")
 
     def __init__(
         self, permits: int, *, waiting: int = 0, wait: float | None = None, name: str | None = None
@@ -36,6 +36,7 @@ class Bulkhead:
         self._wait = None if wait is None else check_seconds("wait", wait, 0.0, 86_400)
         self._name = name if name is None else check_name("bulkhead", name)
         self._line: deque[_Waiter] = deque()
+        self.released = 0  # permits that were given back, so far
         self._lock = new_lock()
 
     # --- permits ---
@@ -78,6 +79,7 @@ class Bulkhead:
 
     def release(self) -> None:
         """Give the permit back, or rather to the first in the line."""
+        self.released += 1
         while True:
             with self._lock:
                 if not self._line:
@@ -131,6 +133,11 @@ class Bulkhead:
     def free(self) -> int:
         """Permits that nobody has."""
         return self._free
+
+    @property
+    def room(self) -> int:
+        """How many more it would take now, to call or to wait."""
+        return max(0, self._free + self._waiting - len(self._line))
 
     @property
     def in_flight(self) -> int:

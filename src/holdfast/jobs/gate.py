@@ -16,6 +16,7 @@ from holdfast.kernel.clock import monotonic
 from holdfast.kernel.telemetry import note
 
 _COST = 1.0
+_FULL = 0.01  # seconds after which a full bulkhead may have room
 
 
 class Gate:
@@ -39,6 +40,8 @@ class Gate:
             return 0.0
         if not self._breaker_admits(guard):
             return math.inf
+        if guard.bulkhead is not None and not guard.bulkhead.room:
+            return _FULL
         if guard.limiter is not None:
             found = guard.limiter.reserved(key_of(guard, run.claim.guard), _COST, monotonic(), 0.0)
             if not isinstance(found, Reservation):

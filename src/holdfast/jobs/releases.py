@@ -1,14 +1,15 @@
-"""Lets held jobs go when their guard would admit them: at the limiter's rate, and one by one while its breaker is half open."""
+"""Lets held jobs go when their guard would admit them: at the limiter's rate, or as its bulkhead has room; one by one while half open."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
+from holdfast.guards.bulkhead import Bulkhead
 from holdfast.guards.guard import Guard
 from holdfast.guards.limiter import Limiter
 from holdfast.guards.ports import State
-from holdfast.jobs.gating import guard_of, is_sick, key_of
+from holdfast.jobs.gating import guard_of, is_closed, is_sick, key_of
 from holdfast.kernel.clock import monotonic, sleep
 from holdfast.kernel.randomness import jittered
 from holdfast.kernel.service import Looping
@@ -33,10 +34,13 @@ class Pour:
 
     def __init__(self, now: float) -> None:
         self.at, self._room = now, 1.0
+        self._released: int | None = None  # permits of the bulkhead, by the last look
 
     def take(self, guard: Guard[Any], key: str, now: float) -> int:
         breaker = guard.breaker
         number = self._metered(guard.limiter, key, now)
+        if goes_by_room(guard):
+            number = min(number, self._fitting(guard.bulkhead))
         if breaker is not None and breaker.state is not State.CLOSED:
             breaker.wanted()
             self._room = min(self._room, 1.0)
@@ -52,6 +56,17 @@ class Pour:
         rate = limiter.rate(key=key)
         self._room = min(self._room + passed * rate, max(1.0, rate * _SECOND))
         return min(int(self._room), _PART, int(limiter.allowance(key=key).remaining))
+
+    def _fitting(self, bulkhead: Bulkhead | None) -> int:
+        """As many as there is room for, and as many as may have ended by the next look."""
+        assert bulkhead is not None
+        before, self._released = self._released, bulkhead.released
+        return bulkhead.room + (0 if before is None else bulkhead.released - before)
+
+
+def goes_by_room(guard: Guard[Any]) -> bool:
+    """Whether each worker lets go of what its own bulkhead has room for: nothing else holds them."""
+    return guard.bulkhead is not None and guard.limiter is None and is_closed(guard)
 
 
 class Releases(Looping):
@@ -122,8 +137,9 @@ class Releases(Looping):
         )
 
     async def _ours(self, guards: Iterable[Guard[Any]]) -> set[str]:
-        names = sorted({guard.name for guard in guards if not is_sick(guard)})
-        return {name for name in names if await self._is_ours(name)}
+        of_all = {guard.name for guard in guards if goes_by_room(guard)}
+        names = sorted({guard.name for guard in guards if not is_sick(guard)} - of_all)
+        return of_all | {name for name in names if await self._is_ours(name)}
 
     async def _is_ours(self, name: str) -> bool:
         now = monotonic()
