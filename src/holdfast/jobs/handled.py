@@ -92,3 +92,18 @@ def _find(found: Kept) -> type[Exception] | None:
     for part in found.kind.split("."):
         value = getattr(value, part, None)
     return value if isinstance(value, type) and issubclass(value, Exception) else None
+
+
+def is_part(failure: Exception, error: BaseException) -> bool:
+    """Whether the one is the other, or was raised from it. An exception may be raised from itself."""
+    seen: set[int] = set()
+    left: list[BaseException | None] = [error]
+    while left:
+        each = left.pop()
+        if each is None or id(each) in seen:
+            continue
+        if each is failure:
+            return True
+        seen.add(id(each))
+        left += [each.__cause__, *(each.exceptions if isinstance(each, BaseExceptionGroup) else ())]
+    return False

@@ -12,7 +12,7 @@ from holdfast.jobs.branches import HOME, Branches
 from holdfast.jobs.calls import Call
 from holdfast.jobs.control import Control, EffectUnknown, Reject, StepsChanged, Suspended
 from holdfast.jobs.failures import describe
-from holdfast.jobs.handled import again, kept
+from holdfast.jobs.handled import again, is_part, kept
 from holdfast.jobs.step_log import Place, StepLog
 from holdfast.kernel.clock import timeout
 from holdfast.kernel.crashpoints import crashpoint
@@ -148,7 +148,9 @@ class Steps:
         if record is not None:
             return Place(name, record.number, branch, record, kind, tries=record.tries)
         if self._number >= MOST_STEPS:
-            raise UsageError(f"A job has at most {MOST_STEPS:,} steps. Enqueue a job for each part.")
+            raise UsageError(
+                f"A job has at most {MOST_STEPS:,} steps, and so has a saga, whose waits are steps. Make a job, or a saga, of each part."
+            )
         self._number += 1
         return Place(name, self._number - 1, branch, None, kind)
 
@@ -300,7 +302,7 @@ class Steps:
         Nor is the way that the task took after it one that later attempts must take: they try the step again. But where an
         effect was done instead of what has failed, that failure stays: the way around it would be a second effect.
         """
-        failed = [place for place, failure in self._handled if _is_part(failure, error)]
+        failed = [place for place, failure in self._handled if is_part(failure, error)]
         first = min((place.number for place in failed), default=MOST_STEPS)
         done = [each for each in self._done if each.number > first]
         last = max((each.number for each in done if each.kind is not Kind.STEP), default=0)  # effect
@@ -312,28 +314,40 @@ class Steps:
 
     # --- writing ---
 
-    async def done(self, place: Place, call: Call, result: Any, *, found: bool = False) -> Any:
-        """Record it; what the task gets is what later attempts will get. What a lookup has found must be of that type."""
+    async def done(
+        self,
+        place: Place,
+        call: Call,
+        result: Any,
+        *,
+        found: bool = False,
+        unkept: Callable[[str], Control] | None = None,
+    ) -> Any:
+        """Record it; what the task gets is what later attempts will get. What a lookup has found must be of that type.
+
+        `unkept` says how the run ends when the result of an effect cannot be kept; None: a person has to look.
+        """
         try:
             text = self.log.encoded(place, result)
             if found:
                 call.fitting(text)
         except PayloadError as error:
-            raise await self._cannot_be_kept(place, error) from error
+            raise await self._cannot_be_kept(place, error, unkept) from error
         await self.log.write(place, Progress.DONE, result=text)
         self._done.append(place)
         crashpoint("step.recorded")
         return call.decoded(text)
 
-    async def _cannot_be_kept(self, place: Place, error: PayloadError) -> Control:
+    async def _cannot_be_kept(
+        self, place: Place, error: PayloadError, unkept: Callable[[str], Control] | None
+    ) -> Control:
         """A step may be run again. An effect was done, and only a person can say with which result."""
         if place.kind is Kind.STEP:
             await self.log.write(place, Progress.FAILED)
             told = f"Step {place.name!r} ran to its end, but its result cannot be kept: {error}"
             return self.end_with(Reject(told))
-        return await self.unknown(
-            place, f"Effect {place.name!r} was done, but its result cannot be kept: {error}"
-        )
+        told = f"Effect {place.name!r} was done, but its result cannot be kept: {error}"
+        return await self.unknown(place, told) if unkept is None else self.end_with(unkept(told))
 
     async def unknown(self, place: Place, why: str) -> Control:
         await self.log.write(place, Progress.UNKNOWN)
@@ -359,21 +373,6 @@ class Steps:
     def told(self, error: Exception) -> str:
         """What it said, without secrets."""
         return describe(error, secret_values(self._args), where=False) or type(error).__name__
-
-
-def _is_part(failure: Exception, error: BaseException) -> bool:
-    """Whether the one is the other, or was raised from it. An exception may be raised from itself."""
-    seen: set[int] = set()
-    left: list[BaseException | None] = [error]
-    while left:
-        each = left.pop()
-        if each is None or id(each) in seen:
-            continue
-        if each is failure:
-            return True
-        seen.add(id(each))
-        left += [each.__cause__, *(each.exceptions if isinstance(each, BaseExceptionGroup) else ())]
-    return False
 
 
 async def run_step(steps: Steps, name: str, call: Call, *, branch: str | None = None) -> Any:

@@ -120,7 +120,7 @@ class RunningSaga:
             )
             plan = self._plan(name, function, args, undo, manner, pivot=pivot)
             effect = SagaEffect(
-                self._steps, call, manner, self._job.check_held, plan=plan.text(), guarded=guard is not None
+                self._steps, call, manner, self._job.check_held, plan=plan, guarded=guard is not None
             )
             result = await effect.run(name)
         except Suspended as stop:

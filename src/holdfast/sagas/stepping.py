@@ -6,6 +6,8 @@ import asyncio
 from collections.abc import Callable
 from typing import Any
 
+from msgspec.structs import replace
+
 from holdfast.guards.faults import retry_after_of
 from holdfast.guards.headers import clamped
 from holdfast.jobs.calls import Call
@@ -17,6 +19,8 @@ from holdfast.kernel.clock import sleep
 from holdfast.kernel.crashpoints import crashpoint
 from holdfast.kernel.errors import TROUBLE, DeadlinePassed, Refused
 from holdfast.kernel.randomness import jittered
+from holdfast.sagas.endings import Failed
+from holdfast.sagas.plans import Plan
 from holdfast.store.steps import Kind, Progress
 
 PATIENCE = 1.0  # seconds for which a run keeps its slot: what takes longer is waited for at rest
@@ -47,7 +51,7 @@ class SagaEffect(Effect):
         manner: Manner,
         check_held: Callable[[], None],
         *,
-        plan: str,
+        plan: Plan,
         guarded: bool,
     ) -> None:
         super().__init__(steps, call, manner, check_held)
@@ -55,7 +59,20 @@ class SagaEffect(Effect):
 
     def _take(self, place: Place) -> None:
         super()._take(place)
-        place.plan = self._plan
+        place.plan = self._plan.text()
+
+    async def _done(self, result: Any, *, found: bool = False) -> Any:
+        """What is undone without its result needs no person when that cannot be kept: it fails, and is undone."""
+        plan = self._plan
+        unkept = self._unkept if plan.args is not None and not plan.pivot else None
+        return await self._steps.done(self._place, self._call, result, found=found, unkept=unkept)
+
+    def _unkept(self, why: str) -> Control:
+        """It was done, so nobody need look for it before it is undone."""
+        self._place.plan, self._place.error = replace(self._plan, reconcile=None, call=None).text(), why
+        error = Failed(why)
+        self._failed(error)
+        return error
 
     async def _after(self, error: Exception) -> Found[Any] | None:
         """A refusal of the step's own guard says that no call was made."""

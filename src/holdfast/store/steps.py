@@ -16,6 +16,7 @@ UNDECIDED_SHOWN = 20  # of one job in a listing
 PLAN_LIMIT = 64 * 1024  # bytes of JSON text
 MOST_TRIES = 1_000_000
 MOST_STEPS = 10_000  # of one job: a later attempt reads all of them
+LAST_NUMBER = 2 * MOST_STEPS  # of a saga that undoes all of them: each undo is a step too
 
 
 class Kind(StrEnum):
@@ -59,7 +60,7 @@ class Step(msgspec.Struct, frozen=True, kw_only=True):
 
     def __post_init__(self) -> None:
         check_name("step", self.name)
-        check_int("The number of a step", self.number, 0, MOST_STEPS)
+        check_int("The number of a step", self.number, 0, LAST_NUMBER)
         for value, allowed in ((self.kind, Kind), (self.progress, Progress)):
             if not isinstance(value, allowed):
                 raise UsageError(f"{allowed.__name__} is one of {', '.join(allowed)}; not {show(value)}.")

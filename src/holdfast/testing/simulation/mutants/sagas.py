@@ -38,7 +38,7 @@ def _an_undo_after_its_call(stack: ExitStack) -> None:
     """how a step is undone is stored when it has been done"""
 
     async def done(self: SagaEffect, result: Any, *, found: bool = False) -> Any:
-        self._place.plan = self._plan
+        self._place.plan = self._plan.text()
         return await Effect._done(self, result, found=found)
 
     replace(stack, SagaEffect, "_take", Effect._take)
