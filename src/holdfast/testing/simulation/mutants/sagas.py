@@ -92,6 +92,12 @@ def _an_unknown_pivot_was_not_passed(stack: ExitStack) -> None:
     replace(stack, Pivots, "_judge", judge)
 
 
+@of_sagas("cancelled in its last moment")
+def _cancelled_in_its_last_moment(stack: ExitStack) -> None:
+    """a saga that was told in its last moment to be undone, and whose caller was told that it will be, is done"""
+    rewrite(stack, ("(?2 <> 'done' OR asked IS NULL OR pivot IS NOT NULL)", "?2 = ?2"))
+
+
 @of_sagas("a saga beside its transaction")
 def _a_saga_beside_its_transaction(stack: ExitStack) -> None:
     """a saga is started although its caller's transaction is rolled back"""
