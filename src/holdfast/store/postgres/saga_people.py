@@ -59,11 +59,10 @@ def cancel(saga_id: str, *, actor: str, reason: str, done_too: bool) -> Procedur
 
 
 def _undo_done(found: Found, saga_id: str, *, actor: str, reason: str) -> Procedure[SagaAnswer]:
-    """Its job is live again: what it has done stands in its steps."""
-    if found.generation is not None:
-        return SagaAnswer(saga_id, "ending", found.state)
-    if not (yield Statement(_REVIVE, (found.job_id,))):
-        return SagaAnswer(saga_id, "no_job", found.state)
+    """Its job is live again, whether it is over or died when its saga was: what it has done stands in its steps."""
+    is_live = found.generation is not None
+    if not (yield Statement(_QUEUE if is_live else _REVIVE, (found.job_id,))):
+        return SagaAnswer(saga_id, "ending" if is_live else "no_job", found.state)
     yield Statement(_UNDO_DONE, (found.seq, reason))
     yield audited([verdicts.cancelled(saga_id, found.state, actor=actor, reason=reason)])
     return SagaAnswer(saga_id, "accepted", SagaState.COMPENSATING)
@@ -134,7 +133,7 @@ _QUEUE = """
 UPDATE holdfast.job SET state = 'queued', rank = nextval('holdfast.rank'), attempt = 0, interruptions = 0, strikes = 0,
     suspect = false, alone = false, run_at = NULL, expires_at = NULL, worker = NULL, started_at = NULL, reason = NULL,
     held = NULL
-WHERE id = $1::uuid AND state IN ('dead', 'unknown')"""
+WHERE id = $1::uuid AND state IN ('dead', 'unknown') RETURNING id"""
 _GO_ON = f"""
 WITH found AS MATERIALIZED (SELECT s.seq, s.job_id FROM holdfast.saga s WHERE s.seq = $1::bigint),
 roused AS ({ROUSE})

@@ -69,15 +69,27 @@ def cancel(db: Db, saga_id: str, *, actor: str, reason: str, done_too: bool) -> 
 
 def _undo_done(db: Db, found: Found, saga_id: str, *, actor: str, reason: str) -> SagaAnswer:
     """Its job is live again: what it has done stands in its steps."""
-    if found.job_state is not None:
+    if found.job_state not in (None, State.DEAD, State.UNKNOWN):
         return SagaAnswer(saga_id, "ending", found.state)
-    if found.job is None or not db.value("SELECT 1 FROM holdfast_over WHERE seq = ?", found.job):
+    if not _revive(db, found):
         return SagaAnswer(saga_id, "no_job", found.state)
-    db.run(_REVIVE, db.draw("rank"), found.job)
-    db.run("DELETE FROM holdfast_over WHERE seq = ?", found.job)
     db.run(_UNDO_DONE, reason, db.now, found.seq)
     audit.write(db, verdicts.cancelled(saga_id, found.state, actor=actor, reason=reason))
     return SagaAnswer(saga_id, "accepted", SagaState.COMPENSATING)
+
+
+def _revive(db: Db, found: Found) -> bool:
+    """A job that is over, or that died when its saga was; False: it is gone."""
+    if found.job is None:
+        return False
+    if found.job_state is not None:
+        dead.queue_again(db, found.job)
+        return True
+    if not db.value("SELECT 1 FROM holdfast_over WHERE seq = ?", found.job):
+        return False
+    db.run(_REVIVE, db.draw("rank"), found.job)
+    db.run("DELETE FROM holdfast_over WHERE seq = ?", found.job)
+    return True
 
 
 def retry(db: Db, saga_id: str, *, actor: str) -> SagaAnswer:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from holdfast.kernel.outcomes import Done
+from holdfast.kernel.outcomes import Dead, Done
 from holdfast.store.ports import Store
 from holdfast.store.saga_records import Heard, Rest, SagaState, StartedSaga, Wait, Written
 from holdfast.testing.conformance.harness import Conformance
@@ -18,6 +18,7 @@ from holdfast.testing.conformance.saga_kit import (
     saga,
     started,
     state_and_job,
+    step,
 )
 
 
@@ -60,6 +61,21 @@ class SagaFamiliesConformance(Conformance):
         assert (await saga(store, "a")).state is SagaState.DONE
         await end(store, claim, Done("1"))
         assert (await store.sagas.cancel("a", actor="ada", reason="no", done_too=True)).outcome == "accepted"
+
+    async def test_one_that_is_done_is_undone_although_its_job_died_of_it(self, store: Store) -> None:
+        """Its workers were killed when it was over, and before its job knew."""
+        claim = await started(store, "a")
+        await store.sagas.write(claim, step=step("pay", result="5"))
+        await store.sagas.write(claim, move=DONE)
+        await end(store, claim, Dead("three workers died"))
+        answer = await store.sagas.cancel("a", actor="ada", reason="no", done_too=True)
+        assert (answer.outcome, answer.state) == ("accepted", SagaState.COMPENSATING)
+        again = await take_one(store)
+        assert (again.job_id, again.attempt, again.interruptions) == (claim.job_id, 1, 0)
+        [kept] = await store.steps.load(again.job_id, again.generation)
+        assert kept.result == "5"
+        assert await store.sagas.write(again, move=UNDONE) == Written(True, True, None)
+        assert await end(store, again)
 
     async def test_a_child_is_kept_as_long_as_its_parent(self, store: Store) -> None:
         parent = await started(store, "parent")
