@@ -63,6 +63,10 @@ class Carrier:
             await self._rest(stop, undoing=record.undoing)
         except Stuck as stuck:
             await self._stop(stuck)
+        except (LeaseLost, *TROUBLE):
+            raise
+        except Exception as error:  # noqa: BLE001  of no step: its job would fail for hours, and its saga say nothing of that
+            await self._stop(Stuck(SagaState.PARKED, f"It cannot go on here: {self._told(error)}"))
         return None
 
     # --- forward ---

@@ -11,11 +11,14 @@ from holdfast.jobs.control import Suspended
 from holdfast.jobs.effects import CannotTell, Found, NotFound
 from holdfast.jobs.job import Job
 from holdfast.kernel.codec import encode
+from holdfast.kernel.errors import PayloadError
 from holdfast.kernel.outcomes import RESULT_LIMIT
 from holdfast.sagas.log import SagaLog
 from holdfast.sagas.plans import Plan, restored
 from holdfast.sagas.script import Script
-from holdfast.store.steps import Progress, Step, StepRecord
+from holdfast.sagas.stuck import Stuck
+from holdfast.store.saga_records import SagaState
+from holdfast.store.steps import Kind, Progress, Step, StepRecord
 
 _LIMIT = 60.0  # seconds for a lookup
 
@@ -28,7 +31,13 @@ class Lookups:
         """The step as it is known now: done, or known to have had no effect. None: nobody can tell."""
         reconcile = self._script.find(plan.reconcile)
         if reconcile is None:
-            return None
+            if record.kind is not Kind.AT_MOST_ONCE and not plan.pivot:
+                return None  # it is undone in any case
+            raise Stuck(
+                SagaState.PARKED,
+                f"Whether step {record.name!r} was done is known by {plan.reconcile!r}, and the code that is here does not have it. "
+                "Deploy code that does, and the saga goes on.",
+            )
         call = Call(
             reconcile,
             restored(reconcile, plan.call or "[]"),
@@ -44,9 +53,12 @@ class Lookups:
 
     async def _answered(self, record: StepRecord, plan: Plan, answer: Any) -> StepRecord | None:
         if isinstance(answer, Found):
-            result = (
-                None if answer.result is None else encode(answer.result, limit=RESULT_LIMIT, where="result")
-            )
+            try:
+                result = _text(answer.result)
+            except PayloadError:  # then it must not be needed
+                if plan.args is None or plan.pivot:
+                    return None
+                result = None
             return await self._keep(record, Progress.DONE, result)
         if answer is CannotTell or not (answer is NotFound or isinstance(answer, NotFound)):
             return None
@@ -61,6 +73,10 @@ class Lookups:
     async def _keep(self, record: StepRecord, progress: Progress, result: str | None) -> StepRecord:
         await self._log.keep(as_step(record, progress, result))
         return changed(record, progress, result)
+
+
+def _text(result: Any) -> str | None:
+    return None if result is None else encode(result, limit=RESULT_LIMIT, where="result")
 
 
 def as_step(record: StepRecord, progress: Progress, result: str | None = None) -> Step:

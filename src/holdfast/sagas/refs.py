@@ -13,6 +13,7 @@ from holdfast.jobs.declaration import module_of
 from holdfast.kernel.errors import UsageError
 from holdfast.kernel.names import check_name
 from holdfast.kernel.show import show
+from holdfast.kernel.telemetry import note
 
 Function = Callable[..., Any]
 _REGISTERED, _SEEN = "@", "."  # how a name begins; any other is `module:path`
@@ -118,6 +119,9 @@ def _module(name: str) -> ModuleType | None:
     try:
         return import_module(name)
     except ImportError:
+        return None
+    except (Exception, SystemExit) as error:  # noqa: BLE001  whatever its code does when it is imported here
+        note("saga.module_broken", module=name, error=repr(error))
         return None
 
 
