@@ -568,6 +568,37 @@ async def test_one_saga_for_each_id(hf):
     assert (await second.result(5), done) == ("Rome!", ["Rome"])
 
 
+async def test_an_id_that_another_saga_has_is_refused(hf):
+    """It would not be started, and nobody would see that."""
+
+    @hf.saga("trip.book")
+    async def book(saga): ...
+
+    @hf.saga("trip.cancel", aliases=["trip.drop"])
+    async def cancel(saga): ...
+
+    await book.start(id="t")
+    with pytest.raises(
+        UsageError, match=r"'t' is that of a saga 'trip.book', so 'trip.cancel' was not started"
+    ):
+        await cancel.start(id="t")
+    async with hf.transaction() as tx:
+        with pytest.raises(UsageError, match=r"was not started"):
+            await cancel.start(id="t", tx=tx)
+        assert (await book.start(id="t", tx=tx)).created is False
+    assert (await cancel.start(id="u")).created is True
+
+
+@pytest.mark.parametrize("timeout", [float("nan"), "5", -1])
+async def test_a_result_is_not_waited_for_without_end_by_mistake(hf, timeout):
+    @hf.saga("trip")
+    async def trip(saga): ...
+
+    run = await trip.start(id="t")
+    with pytest.raises(UsageError, match="timeout must be"):
+        await run.result(timeout)
+
+
 async def test_a_saga_starts_with_its_transaction(hf):
     @hf.saga("trip")
     async def trip(saga):

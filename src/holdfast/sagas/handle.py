@@ -7,6 +7,7 @@ from typing import Any
 from holdfast.kernel.clock import monotonic, sleep
 from holdfast.kernel.codec import decode_stored, encode
 from holdfast.kernel.errors import SagaMissing, SagaStuck, SagaUndone, UsageError
+from holdfast.kernel.names import check_seconds
 from holdfast.kernel.outcomes import RESULT_LIMIT
 from holdfast.store.ports import Store
 from holdfast.store.saga_records import STUCK, SagaAnswer, SagaRecord, SagaState
@@ -49,7 +50,7 @@ class SagaRun:
 
     async def result(self, timeout: float | None = None) -> Any:  # noqa: ASYNC109  it says more than TimeoutError
         """What its function returned. Waits for it; raises TimeoutError, SagaUndone, or SagaStuck when it needs a person."""
-        give_up = None if timeout is None else monotonic() + timeout
+        give_up = None if timeout is None else monotonic() + check_seconds("timeout", timeout)
         pause = _FIRST_LOOK
         while True:
             record = await self.record()

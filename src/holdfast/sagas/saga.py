@@ -84,6 +84,11 @@ class Saga:
         new = self.new(args, kwargs, id=id)
         given = tx.inner if isinstance(tx, BlockingTx) else tx
         [started] = await self._store().sagas.start([new], tx=given)
+        if started.name not in (None, self.name, *self.options.aliases):
+            raise UsageError(
+                f"The id {new.id!r} is that of a saga {started.name!r}, so {self.name!r} was not started: there is one saga for each id. "
+                f"Give it another, such as {f'{self.name}:{new.id}'!r}."
+            )
         return SagaRun(self._store(), started.id, created=started.created, returns=self.returns)
 
     def new(

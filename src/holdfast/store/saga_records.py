@@ -57,6 +57,7 @@ class StartedSaga(msgspec.Struct, frozen=True):
     id: str
     job_id: str | None  # None: refused, since its parent is gone, over or being undone
     created: bool  # False: a saga with this id was there already
+    name: str | None = None  # of the saga that has this id
 
 
 class SagaRecord(msgspec.Struct, frozen=True, kw_only=True):

@@ -84,7 +84,8 @@ def _columns(writes: Sequence[SagaWrite]) -> tuple[list[Any], ...]:
 
 # The rows of the job and of its saga are locked until the commit, in this order by everyone: whoever wakes the saga, or
 # wants it undone, comes before this and is seen, or after it and finds the job at rest. What is over stays so; and one that
-# someone wants undone, who was told that it will be, is not done.
+# someone wants undone, who was told that it will be, is not done. One that rests is no suspect: it may live for months, and
+# deaths of workers under what it did before do not count against what it does next.
 _WRITE = {
     impatient: f"""
 WITH held AS MATERIALIZED (
@@ -120,9 +121,11 @@ moved AS (
         result = CASE WHEN h.moves THEN h.saga_result ELSE s.result END,
         woken = s.woken AND NOT h.rests
     FROM held h WHERE s.seq = h.saga AND (h.moves OR h.rests)),
+forgotten AS (
+    DELETE FROM holdfast.saga_wait w USING held h WHERE w.saga = h.saga AND h.moves AND h.state = 'undone'),
 rested AS (
     UPDATE holdfast.job j SET state = 'queued', lease_until = NULL, worker = NULL, started_at = NULL, alone = false,
-        progress = NULL, note = NULL, attempt = j.attempt - 1,
+        progress = NULL, note = NULL, attempt = j.attempt - 1, interruptions = 0, strikes = 0, suspect = false,
         steps_of = CASE WHEN h.name IS NOT NULL THEN j.generation ELSE j.steps_of END,
         held = CASE WHEN h.at_once THEN NULL WHEN h.after IS NULL THEN 'waiting' WHEN h.after > 0 THEN 'time' END,
         run_at = CASE WHEN h.at_once THEN NULL ELSE h.now + make_interval(secs => h.after) END,

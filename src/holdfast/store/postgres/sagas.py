@@ -49,14 +49,19 @@ def start(sagas: Sequence[NewSaga], *, impatient: bool = False) -> Procedure[lis
     if parents := [each.parent for each in once if each.parent is not None]:
         yield Statement(_HOLD_PARENTS[impatient], (parents,))
     rows = yield Statement(_START[impatient], _columns(once))
-    stored = {row[0]: row[1] for row in rows}
+    stored: dict[str, tuple[str, str]] = {row[0]: (row[1], row[2]) for row in rows}
     new = [each for each in once if each.id in stored]
     if new:
         yield from enqueue([each.job for each in new])
     if others := [each.id for each in once if each.id not in stored]:
         rows = yield Statement(_OTHERS, (others,))
-        stored |= {row[0]: row[1] for row in rows}
-    return [StartedSaga(each.id, stored.get(each.id), stored.get(each.id) == each.job.id) for each in sagas]
+        stored |= {row[0]: (row[1], row[2]) for row in rows}
+    return [_started(each, *stored.get(each.id, (None, None))) for each in sagas]
+
+
+def _started(saga: NewSaga, job_id: str | None, name: str | None) -> StartedSaga:
+    """One that was stored by an earlier try of the same call is that call's."""
+    return StartedSaga(saga.id, job_id, job_id == saga.job.id, name)
 
 
 def _by_id(saga: NewSaga) -> str:
@@ -82,7 +87,7 @@ FROM unnest($1::text[], $2::text[], $3::uuid[], $4::float8[], $5::text[], $6::te
     AS g(id, name, job_id, timeout, parent, correlation_id)
 WHERE {SOON if impatient else "true"} AND (g.parent IS NULL OR EXISTS (
     SELECT FROM holdfast.saga p WHERE p.id = g.parent AND p.finished_at IS NULL AND NOT p.undoing))
-ON CONFLICT (id) DO NOTHING RETURNING id, job_id::text"""
+ON CONFLICT (id) DO NOTHING RETURNING id, job_id::text, name"""
     for impatient in (False, True)
 }
 # Whoever decides that a saga is undone locks its job first, and so sees what was started before.
@@ -92,7 +97,7 @@ SELECT FROM holdfast.job j WHERE {SOON if impatient else "true"}
     AND j.id = ANY(ARRAY(SELECT s.job_id FROM holdfast.saga s WHERE s.id = ANY($1::text[]))) ORDER BY j.id FOR SHARE"""
     for impatient in (False, True)
 }
-_OTHERS = "SELECT id, job_id::text FROM holdfast.saga WHERE id = ANY($1::text[])"
+_OTHERS = "SELECT id, job_id::text, name FROM holdfast.saga WHERE id = ANY($1::text[])"
 _RECORD = """
 SELECT s.id, s.name, s.job_id::text, s.state, s.undoing, date_part('epoch', s.started_at), date_part('epoch', s.at),
     date_part('epoch', s.decided_at), date_part('epoch', s.finished_at), date_part('epoch', s.deadline), s.asked,

@@ -158,6 +158,11 @@ def waiting_for(db: Db, kind: str, name: str) -> list[int]:
     return [saga for (saga,) in db.rows(sql, kind, name)]
 
 
+def forget(db: Db, saga: int) -> None:
+    """It is undone, and what it was waiting for then does not come any more: nobody shall look through it for each event."""
+    db.run("DELETE FROM holdfast_saga_wait WHERE saga = ?", saga)
+
+
 def wake(db: Db, sagas: Sequence[int]) -> None:
     """Their jobs are ready; one that runs may not rest before it has looked again."""
     if not sagas:

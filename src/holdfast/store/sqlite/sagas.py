@@ -69,8 +69,10 @@ def _insert(db: Db, saga: NewSaga) -> bool:
 
 def _started(db: Db, saga: NewSaga) -> StartedSaga:
     """One that was stored by an earlier try of the same call is that call's."""
-    job_id: str | None = db.value("SELECT job_id FROM holdfast_saga WHERE id = ?", saga.id)
-    return StartedSaga(saga.id, job_id, job_id == saga.job.id)
+    row = db.row("SELECT job_id, name FROM holdfast_saga WHERE id = ?", saga.id)
+    if row is None:
+        return StartedSaga(saga.id, None, created=False)
+    return StartedSaga(saga.id, row[0], row[0] == saga.job.id, row[1])
 
 
 def get(db: Db, *, saga_id: str | None = None, job_id: str | None = None) -> SagaRecord | None:
@@ -120,6 +122,8 @@ def write(db: Db, claim: Claim, *, step: Step | None, move: Move | None, rest: R
     moved = move is not None and _move(db, seq, move)
     if moved and move is not None and move.state in OVER and watched:
         wake(db, saga_waits.waiting_for(db, "saga", saga_id))
+    if moved and move is not None and move.state is SagaState.UNDONE:
+        saga_waits.forget(db, seq)
     if rest is not None:
         is_stuck = move is not None and move.state in STUCK
         undoing = undoing or (move is not None and move.undoing)
@@ -135,6 +139,9 @@ def _move(db: Db, seq: int, move: Move) -> bool:
 
 
 def _put_back(db: Db, claim: Claim, rest: Rest, *, at_once: bool) -> None:
+    """A saga may live for months: deaths of workers under what it did before it came to rest do not count against the rest of it."""
+    if claim.interruptions:
+        db.run("UPDATE holdfast_job SET interruptions = 0, strikes = 0 WHERE seq = ?", claim.row)
     if at_once or rest.after is not None:
         finishes.put_back(db, claim, after=0.0 if at_once else rest.after or 0.0, uncharge=1)
     else:

@@ -32,7 +32,7 @@ class SagaFamiliesConformance(Conformance):
         await store.sagas.write(parent, move=UNDOING)
         assert await store.sagas.start([new("child", parent="parent")]) == [refused]
         [again] = await store.sagas.start([new("early", parent="parent")])
-        assert again == StartedSaga("early", child.job_id, created=False)
+        assert again == StartedSaga("early", child.job_id, created=False, name="trip.book")
         await store.sagas.write(parent, move=UNDONE)
         assert await store.sagas.start([new("child", parent="parent")]) == [refused]
         assert [claim.job_id for claim in await take(store)] == [child.job_id]

@@ -48,6 +48,15 @@ from holdfast.testing.conformance.saga_kit import (
 
 
 class SagaWaitsConformance(Conformance):
+    async def test_one_that_is_undone_waits_for_nothing(self, store: Store) -> None:
+        """What it waited for when it was cancelled is not looked through for each event."""
+        claim = await started(store, "a")
+        await store.sagas.listen(claim, begun("wait/1"), Wait(kind="event", name="order.paid"))
+        await store.sagas.write(claim, move=UNDOING)
+        assert await store.sagas.write(claim, move=UNDONE) == Written(True, True, None)
+        async with store.transaction() as tx:
+            assert await tx.fetch(f"SELECT step FROM {self.bench.tables}saga_wait") == []  # noqa: S608  its own name
+
     # --- signals ---
 
     async def test_a_signal_that_came_early_is_taken_once(self, store: Store) -> None:

@@ -8,6 +8,7 @@ from holdfast.kernel.errors import UsageError
 from holdfast.kernel.ids import new_id
 from holdfast.kernel.outcomes import Dead, Done
 from holdfast.store.ports import Store
+from holdfast.store.records import STRIKES_LIMIT
 from holdfast.store.saga_records import (
     Move,
     Rest,
@@ -30,6 +31,7 @@ from holdfast.testing.conformance.kit import (
     state_of,
     take,
     take_one,
+    take_suspect,
 )
 from holdfast.testing.conformance.lost_answers import lost, once
 from holdfast.testing.conformance.saga_kit import (
@@ -55,7 +57,7 @@ class SagasConformance(Conformance):
         carrier = job(task="saga:trip.book", correlation_id="story")
         await store.sagas.start([new("p", job=job(queue="other"))])
         [answer] = await store.sagas.start([new("a", job=carrier, timeout=60, parent="p")])
-        assert answer == StartedSaga("a", carrier.id, created=True)
+        assert answer == StartedSaga("a", carrier.id, created=True, name="trip.book")
         record = await saga(store, "a")
         assert (record.name, record.state, record.undoing) == ("trip.book", SagaState.RUNNING, False)
         assert (record.parent, record.correlation_id) == ("p", "story")
@@ -83,9 +85,30 @@ class SagasConformance(Conformance):
     async def test_one_saga_for_each_id(self, store: Store) -> None:
         [first] = await store.sagas.start([new("a")])
         [second, other, twin] = await store.sagas.start([new("a"), new("b"), new("b")])
-        assert second == StartedSaga("a", first.job_id, created=False)
-        assert (other.created, twin) == (True, StartedSaga("b", other.job_id, created=False))
+        assert second == StartedSaga("a", first.job_id, created=False, name="trip.book")
+        assert (other.created, twin) == (
+            True,
+            StartedSaga("b", other.job_id, created=False, name="trip.book"),
+        )
         assert len(await take(store, 10)) == 2
+
+    async def test_who_starts_one_that_is_there_is_told_its_name(self, store: Store) -> None:
+        await store.sagas.start([new("a")])
+        [started] = await store.sagas.start([new("a", name="trip.cancel")])
+        assert (started.created, started.name) == (False, "trip.book")
+
+    async def test_a_saga_that_rests_is_no_suspect(self, store: Store) -> None:
+        """It may live for months: a few deaths of workers in all that time do not make it dead."""
+        await started(store, "a")
+        for _ in range(2 * STRIKES_LIMIT):
+            await self.advance(store, LEASE + 1)
+            assert len(await store.claims.rescue()) == 1
+            claim = await take_suspect(store)
+            assert await store.sagas.write(claim, move=WAITING, rest=Rest(0.0)) is not None
+            record = await store.jobs.get(claim.job_id)
+            assert record is not None
+            assert (record.suspect, record.interruptions, record.strikes) == (False, 0, 0)
+            await take_one(store)
 
     async def test_many_who_start_one_id_at_once_start_one(self, store: Store) -> None:
         other = await self.second(store)

@@ -26,7 +26,8 @@ def charged_first(run: Run) -> Iterator[str]:
 
 
 def strikes(run: Run) -> Iterator[str]:
-    """An interruption makes a suspect; only those while alone are strikes; the third is the end."""
+    """An interruption makes a suspect; only those while alone are strikes; the third is the end. A saga that rests is none."""
+    rested = {claim for call in run.history.of("rest") for claim in call.asked}
     for job_id, entries in run.ledger.by_job.items():
         alone, interruptions, counted = False, 0, 0
         for place, entry in enumerate(entries):
@@ -36,6 +37,8 @@ def strikes(run: Run) -> Iterator[str]:
                     yield f"job {job_id}: suspect={entry.suspect} was claimed with alone={entry.alone}"
             elif entry.was_state == "unknown" and entry.state == "queued":
                 interruptions, counted = 0, 0  # a person has decided: it begins anew
+            elif entry.state == "queued" and (job_id, entry.token) in rested:
+                interruptions, counted = 0, 0
             elif entry.rescued:
                 interruptions, counted = interruptions + 1, counted + alone
                 after = entries[place + 1]  # what the rescue made of it, in the same transaction
