@@ -325,6 +325,7 @@ async def test_without_tables_every_verb_says_migrate(empty_postgres_url):
         "0009_cache",
         "0010_sagas",
         "0011_saga_portions",
+        "0012_saga_events",
     ]
     await store.close()
 

@@ -163,6 +163,7 @@ async def test_migrate_takes_as_long_as_it_takes(empty_postgres_url):
         "0009_cache",
         "0010_sagas",
         "0011_saga_portions",
+        "0012_saga_events",
     ]
     await slow.close()
 

@@ -29,12 +29,12 @@ def listen(claim: Claim, step: Step, wait: Wait) -> Procedure[Heard | None]:
     rows = yield Statement(_HELD, ([claim.job_id], [claim.token]))
     if not rows:
         return None
-    saga, asked, since = rows[0]
+    saga, asked, *began = rows[0]
     match wait.kind:
         case "signal":
             result = yield from _take_signal(saga, wait.name, step.name)
         case "event":
-            result = yield from _find_event(since, wait)
+            result = yield from _find_event((began[0], began[1], began[2]), wait)
         case "saga":
             result = end
     if result is None and wait.give_up:
@@ -49,7 +49,8 @@ def listen(claim: Claim, step: Step, wait: Wait) -> Procedure[Heard | None]:
 
 
 _HELD = f"""
-SELECT s.seq, s.asked, date_part('epoch', s.started_at) FROM unnest($1::uuid[], $2::bigint[]) AS g(id, token), holdfast.job j, holdfast.saga s
+SELECT s.seq, s.asked, s.event_seq, s.event_position, date_part('epoch', s.started_at)
+FROM unnest($1::uuid[], $2::bigint[]) AS g(id, token), holdfast.job j, holdfast.saga s
 WHERE {held_by("g")} AND s.job_id = ANY(ARRAY[g.id]) FOR UPDATE OF j, s"""
 _LISTEN = """INSERT INTO holdfast.saga_wait (saga, step, kind, name, key)
 VALUES ($1::bigint, $2::text, $3::text, $4::text, $5::text) ON CONFLICT DO NOTHING"""
@@ -79,23 +80,28 @@ def _end_of(wait: Wait) -> Procedure[str | None]:
     return verdicts.ended(*rows[0], undone=wait.undone) if rows else None
 
 
-def _find_event(since: float, wait: Wait) -> Procedure[str | None]:
+def _find_event(began: tuple[int, int, float], wait: Wait) -> Procedure[str | None]:
     """The first since the saga began. By its key, or through the log from then on."""
+    seq, position, since = began
+    if seq >= 0:
+        since = 0.0
+    elif wait.key is None:
+        position = yield from published_before(since)
     if wait.key is None:
-        after = max(wait.after, (yield from published_before(since)))
-        rows = yield Statement(_OF_TYPE, (wait.name, after, since))
+        rows = yield Statement(_OF_TYPE, (wait.name, max(wait.after, position), seq, since))
     else:
-        rows = yield Statement(_OF_KEY, (wait.name, wait.after, since, wait.key))
+        rows = yield Statement(_OF_KEY, (wait.name, wait.after, seq, since, wait.key))
     return verdicts.event_came(to_event(rows[0])) if rows else None
 
 
 _OF_TYPE = f"""
 SELECT {COLUMNS} FROM holdfast.outbox o
-WHERE o.type = $1::text AND o.position > $2::bigint AND o.time >= to_timestamp($3::float8) ORDER BY o.position LIMIT 1"""
+WHERE o.type = $1::text AND o.position > $2::bigint AND o.seq > $3::bigint AND o.time >= to_timestamp($4::float8)
+ORDER BY o.position LIMIT 1"""
 _OF_KEY = f"""
 SELECT {COLUMNS} FROM holdfast.outbox o
-WHERE o.key = $4::text AND o.key IS NOT NULL AND o.type = $1::text AND o.position > $2::bigint
-    AND o.time >= to_timestamp($3::float8)
+WHERE o.key = $5::text AND o.key IS NOT NULL AND o.type = $1::text AND o.position > $2::bigint
+    AND o.seq > $3::bigint AND o.time >= to_timestamp($4::float8)
 ORDER BY o.version LIMIT 1"""
 
 
@@ -140,8 +146,8 @@ SELECT (SELECT value FROM holdfast.event_position), EXISTS (SELECT FROM holdfast
 _READ = """SELECT position FROM holdfast.outbox WHERE position > $1::bigint AND position <= $2::bigint
     ORDER BY position LIMIT $3"""
 _MEANT = """
-SELECT m.saga, s.started_at <= m.time FROM (
-    SELECT w.saga, max(o.time) AS time FROM holdfast.outbox o
+SELECT m.saga, CASE WHEN s.event_seq < 0 THEN s.started_at <= m.time ELSE s.event_seq < m.seq END FROM (
+    SELECT w.saga, max(o.time) AS time, max(o.seq) AS seq FROM holdfast.outbox o
     JOIN holdfast.saga_wait w ON w.kind = 'event' AND w.name = o.type AND (w.key IS NULL OR w.key = o.key)
     WHERE o.position > $1::bigint AND o.position <= $2::bigint AND w.saga > $3::bigint
     GROUP BY w.saga ORDER BY w.saga LIMIT $4) m

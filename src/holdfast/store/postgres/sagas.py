@@ -81,8 +81,9 @@ def _columns(sagas: Sequence[NewSaga]) -> tuple[list[Any], ...]:
 
 _START = {
     impatient: f"""
-INSERT INTO holdfast.saga (id, name, job_id, deadline, parent, correlation_id)
-SELECT g.id, g.name, g.job_id, holdfast.now() + make_interval(secs => g.timeout), g.parent, g.correlation_id
+INSERT INTO holdfast.saga (id, name, job_id, deadline, parent, correlation_id, event_seq, event_position)
+SELECT g.id, g.name, g.job_id, holdfast.now() + make_interval(secs => g.timeout), g.parent, g.correlation_id,
+    (SELECT coalesce(max(seq), 0) FROM holdfast.outbox), (SELECT value FROM holdfast.event_position)
 FROM unnest($1::text[], $2::text[], $3::uuid[], $4::float8[], $5::text[], $6::text[])
     AS g(id, name, job_id, timeout, parent, correlation_id)
 WHERE {SOON if impatient else "true"} AND (g.parent IS NULL OR EXISTS (

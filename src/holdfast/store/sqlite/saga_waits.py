@@ -76,19 +76,26 @@ def _end_of(db: Db, wait: Wait) -> str | None:
 
 def _find_event(db: Db, saga: int, wait: Wait) -> str | None:
     """The first since the saga began. By its key, or through the log from then on."""
-    since: float = db.value("SELECT started_at FROM holdfast_saga WHERE seq = ?", saga)
+    began = db.row("SELECT event_seq, event_position, started_at FROM holdfast_saga WHERE seq = ?", saga)
+    assert began is not None
+    seq, position, since = began
+    if seq >= 0:
+        since = 0.0
+    elif wait.key is None:
+        position = published_before(db, since)
     if wait.key is None:
-        row = db.row(_OF_TYPE, wait.name, max(wait.after, published_before(db, since)), since)
+        row = db.row(_OF_TYPE, wait.name, max(wait.after, position), seq, since)
     else:
-        row = db.row(_OF_KEY, wait.name, wait.after, since, wait.key)
+        row = db.row(_OF_KEY, wait.name, wait.after, seq, since, wait.key)
     return None if row is None else verdicts.event_came(to_event(row))
 
 
 _OF_TYPE = f"""
-    SELECT {COLUMNS} FROM holdfast_outbox WHERE type = ?1 AND position > ?2 AND time >= ?3 ORDER BY position LIMIT 1"""
+    SELECT {COLUMNS} FROM holdfast_outbox
+    WHERE type = ?1 AND position > ?2 AND +seq > ?3 AND time >= ?4 ORDER BY position LIMIT 1"""
 _OF_KEY = f"""
-    SELECT {COLUMNS} FROM holdfast_outbox WHERE key = ?4 AND type = ?1 AND +position > ?2 AND time >= ?3
-    ORDER BY version LIMIT 1"""
+    SELECT {COLUMNS} FROM holdfast_outbox
+    WHERE key = ?5 AND type = ?1 AND +position > ?2 AND +seq > ?3 AND time >= ?4 ORDER BY version LIMIT 1"""
 
 
 def hear(db: Db, lease: Lease, *, limit: int, portion: int) -> int | None:
@@ -134,7 +141,7 @@ _READ = "SELECT position FROM holdfast_outbox WHERE position > ? AND position <=
 _MEANT = """
     SELECT DISTINCT w.saga FROM holdfast_outbox AS o CROSS JOIN holdfast_saga_wait AS w
     ON w.kind = 'event' AND w.name = o.type AND (w.key IS NULL OR w.key = o.key)
-    CROSS JOIN holdfast_saga AS s ON s.seq = w.saga AND s.started_at <= o.time
+    CROSS JOIN holdfast_saga AS s ON s.seq = w.saga AND o.seq > s.event_seq AND (s.event_seq >= 0 OR s.started_at <= o.time)
     WHERE o.position > ? AND o.position <= ? AND w.saga > ? ORDER BY w.saga LIMIT ?"""
 
 

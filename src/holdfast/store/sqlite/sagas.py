@@ -34,8 +34,9 @@ from holdfast.store.steps import Step
 from holdfast.store.unknown import still_unknown
 
 _START = """
-    INSERT INTO holdfast_saga (id, name, job_id, state, started_at, at, deadline, parent, correlation_id)
-    VALUES (?1, ?2, ?3, 'running', ?4, ?4, ?5, ?6, ?7) ON CONFLICT (id) DO NOTHING"""
+    INSERT INTO holdfast_saga (id, name, job_id, state, started_at, at, deadline, parent, correlation_id, event_seq, event_position)
+    VALUES (?1, ?2, ?3, 'running', ?4, ?4, ?5, ?6, ?7, (SELECT coalesce(max(seq), 0) FROM holdfast_outbox),
+        (SELECT value FROM holdfast_counter WHERE name = 'position')) ON CONFLICT (id) DO NOTHING"""
 _GOES_FORWARD = "SELECT 1 FROM holdfast_saga WHERE id = ? AND finished_at IS NULL AND NOT undoing"
 _RECORD = """
     SELECT id, name, job_id, state, undoing, started_at, at, decided_at, finished_at, deadline, asked, pivot, waits,

@@ -225,6 +225,47 @@ class SagaWaitsConformance(Conformance):
         assert any_key["position"] == first["position"]
         assert first["value"]["data"] == {"of": "k:1"}
 
+    async def test_an_event_counts_from_when_the_saga_began_whatever_the_clock_says(
+        self, store: Store
+    ) -> None:
+        """It was set back: what comes now has an earlier time than the beginning."""
+        await self._publish(store, "paid", "k:1")
+        lease = await self._reader(store)
+        waiting = await started(store, "waiting")
+        claim = await started(store, "a")
+        await self.advance(store, -3600)
+        for wait in (Wait(kind="event", name="paid"), Wait(kind="event", name="paid", key="k:1")):
+            assert await store.sagas.listen(waiting, begun(f"w/{wait.key}"), wait) == Heard(None)
+        await store.sagas.write(waiting, move=WAITING, rest=Rest())
+        await self._publish(store, "paid", "k:1")
+        for wait in (Wait(kind="event", name="paid"), Wait(kind="event", name="paid", key="k:1")):
+            heard = await store.sagas.listen(claim, begun(f"w/{wait.key}"), wait)
+            assert heard is not None
+            assert json.loads(heard.result or "{}")["value"]["version"] == 2
+        await store.sagas.hear(lease)
+        assert await self._woken(store, ["waiting"]) == ["waiting"]
+
+    async def test_of_a_saga_of_an_earlier_version_the_clock_says_which_events_count(
+        self, store: Store
+    ) -> None:
+        await self._publish(store, "paid", "k:1")
+        await self.advance(store, 1)
+        lease, claim, waiting = (
+            await self._reader(store), await started(store, "a"), await started(store, "waiting")
+        )  # fmt: skip
+        async with store.transaction() as tx:
+            await tx.execute(f"UPDATE {self.bench.tables}saga SET event_seq = -1, event_position = 0")  # noqa: S608  as above
+        for wait in (Wait(kind="event", name="paid"), Wait(kind="event", name="paid", key="k:1")):
+            assert await store.sagas.listen(waiting, begun(f"w/{wait.key}"), wait) == Heard(None)
+        await store.sagas.write(waiting, move=WAITING, rest=Rest())
+        await self._publish(store, "paid", "k:1")
+        for wait in (Wait(kind="event", name="paid"), Wait(kind="event", name="paid", key="k:1")):
+            heard = await store.sagas.listen(claim, begun(f"w/{wait.key}"), wait)
+            assert heard is not None
+            assert json.loads(heard.result or "{}")["value"]["version"] == 2
+        await store.sagas.hear(lease)
+        assert await self._woken(store, ["waiting"]) == ["waiting"]
+
     async def test_an_event_and_a_look_at_once_are_never_both_in_vain(self, store: Store) -> None:
         other = await self.second(store)
         lease = await self._reader(store)

@@ -26,7 +26,7 @@ def taken_in_turn(run: Run) -> Iterator[str]:
             if wait is None or wait["kind"] != "event" or came.get("timed_out"):
                 continue
             about = wait["name"], wait["key"]
-            matching = _matching(run, saga, wait, entry.step)
+            matching = _matching(run, saga, wait, entry.step, within=True)
             if came["position"] not in matching:
                 yield f"saga {saga.id}: {name!r} got an event that is not for it, at {entry.moment:.3f} s"
             if came["position"] in had[about]:
@@ -121,17 +121,24 @@ def _awaited(run: Run, saga: Saga, step: str) -> dict[str, str | None] | None:
     return None if not registered else {"kind": "event", "name": rest, "key": registered[0]["key"]}
 
 
-def _matching(run: Run, saga: Saga, wait: dict[str, str | None] | Fact, step: int) -> dict[int, Fact]:
-    """Events since the saga began, of this type and key, that were published by then: by position."""
-    began = saga.rows[0]["started_at"]
+def _matching(
+    run: Run, saga: Saga, wait: dict[str, str | None] | Fact, step: int, *, within: bool = False
+) -> dict[int, Fact]:
+    """Events since the saga began, of this type and key, that were published by then: by position.
+
+    `within`: also those of the commit in which it began, which may have come before it or after.
+    """
+    began = saga.rows[0].step
+    emitted: dict[int, int] = {}  # by number: the step of its commit
     found: dict[int, Fact] = {}
     for fact in run.ledger.facts["outbox"]:
+        emitted.setdefault(fact["seq"], fact.step)
         if (
             fact["position"] is not None
             and fact.step < step
             and fact["type"] == wait["name"]
             and wait["key"] in (None, fact["key"])
-            and fact["time"] >= began
+            and emitted[fact["seq"]] > began - within
         ):
             found.setdefault(fact["position"], fact)
     return found

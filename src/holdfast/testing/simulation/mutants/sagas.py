@@ -252,7 +252,7 @@ def _what_comes_before_a_rest_is_slept_through(stack: ExitStack) -> None:
 @of_sagas("only what is new is heard")
 def _only_what_is_new_is_heard(stack: ExitStack) -> None:
     """events that came before a saga waited for them are not found"""
-    rewrite(stack, ("AND time >= ?3", "AND time >= ?3 + 3"))
+    rewrite(stack, ("seq > ?3 AND time", "seq > ?3 + 1 AND time"))
 
 
 @of_sagas("an event is heard again")
@@ -273,4 +273,4 @@ def _a_signal_for_everyone(stack: ExitStack) -> None:
 @of_sagas("the reader wakes nobody")
 def _the_reader_wakes_nobody(stack: ExitStack) -> None:
     """events are read, and those who wait for them are not woken"""
-    rewrite(stack, ("s.started_at <= o.time", "s.started_at > o.time + 1e9"))
+    rewrite(stack, ("o.seq > s.event_seq AND", "o.seq > s.event_seq + 1e9 AND"))
