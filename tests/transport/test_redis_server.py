@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 import re
+from urllib.parse import urlsplit
 
 import pytest
 import redis.asyncio
@@ -14,6 +15,7 @@ from holdfast.kernel.errors import NotOpen, TransportUnavailable, UsageError
 from holdfast.testing.conformance.transport_kit import (
     HELD,
     bodies,
+    marks_of,
     messages,
     publish,
     take,
@@ -22,6 +24,7 @@ from holdfast.testing.conformance.transport_kit import (
 )
 from holdfast.transport.redis import RedisTransport
 from tools.valkey import ValkeyServer
+from tools.wire import Wire
 
 TOPIC = "holdfast:events"
 
@@ -194,6 +197,52 @@ async def test_who_waits_goes_on_after_everything_is_flushed(own_valkey, raw, op
 
 async def blocked(raw):
     return (await raw.info("clients"))["blocked_clients"]
+
+
+@pytest.fixture
+async def wired(own_valkey, opened):
+    """A client whose answers can be lost on their way."""
+    wire = Wire(own_valkey.url)
+    async with wire.open():
+        yield wire, await opened(f"redis://127.0.0.1:{urlsplit(wire.url).port}/0")
+
+
+@pytest.mark.parametrize("again", [False, True])
+async def test_what_was_in_a_lost_answer_comes_first_to_the_same_member(wired, again):
+    """By the server's account it holds them: they came after redeliver_after only, behind newer ones of their key."""
+    wire, transport = wired
+    consumer = await transport.consumer("g", "m", redeliver_after=HELD)
+    await publish(transport, bodies(25), "k")
+    held = await take(consumer, 3, limit=3)
+    wire.lose_answer_to(b"EVALSHA")
+    with pytest.raises(TransportUnavailable):
+        await consumer.fetch(15, wait=1)
+    assert wire.cuts == 1
+    if again:  # such as after an hour without the broker: nobody could tell it that he leaves
+        consumer, held = await transport.consumer("g", "m", redeliver_after=HELD), []
+    await publish(transport, bodies(1, 26), "k")
+    first = 4 - 3 * again
+    found = await take(consumer, 27 - first, limit=12)
+    assert texts_of(found) == bodies(27 - first, first)
+    await consumer.ack(marks_of([*held, *found]))
+    assert await consumer.fetch(10, wait=0.1) == []
+    assert await transport.backlog("g") == 0
+
+
+async def test_what_came_for_a_call_that_was_given_up_comes_first(own_valkey, raw, opened):
+    transport = await opened(own_valkey.url)
+    consumer = await transport.consumer("g", "m", redeliver_after=HELD)
+    for number in range(1, 30, 2):
+        waiting = asyncio.create_task(consumer.fetch(10, wait=60))
+        await until(lambda: blocked(raw))
+        await publish(transport, bodies(1, number), "k")
+        waiting.cancel()
+        await asyncio.wait([waiting])
+        found = [] if waiting.cancelled() else waiting.result()
+        await publish(transport, bodies(1, number + 1), "k")
+        found += await take(consumer, 2 - len(found))
+        assert texts_of(found) == bodies(2, number)
+        await consumer.ack(marks_of(found))
 
 
 async def test_an_acknowledgement_after_a_flush_is_none(own_valkey, raw, opened):

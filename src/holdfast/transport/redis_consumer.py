@@ -23,6 +23,7 @@ _FOR_EVER = 2**40  # milliseconds: held longer than any group allows
 _MOST = 10_000
 _STEP = 10  # messages taken before their bytes are looked at
 _AT_ONCE = 1_000
+_START = b"0-0"
 _MARK = re.compile(r"\d{1,20}-\d{1,20}", re.ASCII)
 
 
@@ -31,7 +32,10 @@ class RedisConsumer:
         self._link, self._topic, self._group, self._member = link, topic, group, member
         self._redeliver_after = redeliver_after
         self._next_look = 0.0
-        self._look_from = b"0-0"
+        self._look_from = _START
+        self._held: dict[str, float] = {}  # marks that were handed out, and until when each is ours
+        # Behind which of our messages there may be some that we never got; None: there are none. One of our name may have been here before.
+        self._doubt: bytes | None = _START
 
     async def join(self, *, from_start: bool) -> None:
         await self._link.run("join", self._topic, self._group, int(from_start))
@@ -41,20 +45,51 @@ class RedisConsumer:
         end = monotonic() + check_seconds("wait", wait)
         while True:
             try:
-                found = await self._overdue(limit)
-                if len(found) < limit:
-                    rest = 0.0 if found else min(end, self._next_look) - monotonic()
-                    found += await self._new(limit - len(found), PORTION - _bytes(found), rest)
+                found = await self._look(limit, end)
             except GroupMissing as error:
                 await self._join_again(error)
                 continue
             if found or monotonic() >= end:
-                return found
+                return self._hold(found)
+
+    async def _look(self, limit: int, end: float) -> list[Received]:
+        if self._doubt is not None and (found := await self._unheard(limit)):
+            return found  # and nothing newer: it would overtake what is still to be looked through
+        self._doubt = _START  # until the answer is here: the server may have given what we never get
+        found = await self._overdue(limit)
+        if len(found) < limit:
+            rest = 0.0 if found else min(end, self._next_look) - monotonic()
+            found += await self._new(limit - len(found), PORTION - _bytes(found), rest)
+        self._doubt = None
+        return found
+
+    def _hold(self, found: list[Received]) -> list[Received]:
+        now = monotonic()
+        if len(self._held) > _MOST:
+            self._held = {mark: until for mark, until in self._held.items() if until > now}
+        self._held.update((each.mark, now + self._redeliver_after) for each in found)
+        return found
+
+    async def _unheard(self, limit: int) -> list[Received]:
+        """What the server has given us in an answer that was lost, or that nobody waited for any more."""
+        found: list[Received] = []
+        place, now = self._doubt, monotonic()
+        while place is not None and len(found) < limit and _bytes(found) < PORTION:
+            answer = await self._link.call(
+                "XREADGROUP", "GROUP", self._group, self._member, "COUNT", min(_STEP, limit - len(found)),
+                "STREAMS", self._topic, place,
+            )  # fmt: skip
+            entries = answer[0][1]
+            given = _received(entries, redelivered=True)
+            found += [each for each in given if self._held.get(each.mark, now) <= now]
+            place = entries[-1][0] if entries else None
+        self._doubt = place
+        return found
 
     async def _join_again(self, error: GroupMissing) -> None:
         """From the start: nobody knows what of the messages that came since then the group has had."""
         await self.join(from_start=True)
-        self._look_from = b"0-0"
+        self._look_from = _START
         note(
             "transport.group_lost", transport="redis", topic=self._topic, group=self._group, error=str(error)
         )
@@ -68,7 +103,7 @@ class RedisConsumer:
                 self._look_from, "COUNT", min(_STEP, limit - len(found)),
             )  # fmt: skip
             found += _received(entries, redelivered=True)
-            if self._look_from == b"0-0":
+            if self._look_from == _START:
                 self._next_look = monotonic() + min(_LOOK_EVERY, self._redeliver_after)
             if not entries:
                 break
@@ -91,13 +126,21 @@ class RedisConsumer:
     async def ack(self, marks: Sequence[str]) -> None:
         _check(marks)
         for place in range(0, len(marks), _AT_ONCE):
-            await self._link.call("XACK", self._topic, self._group, *marks[place : place + _AT_ONCE])
+            part = marks[place : place + _AT_ONCE]
+            await self._link.call("XACK", self._topic, self._group, *part)
+            self._drop(part)
 
     async def give_back(self, marks: Sequence[str]) -> None:
         _check(marks)
         for place in range(0, len(marks), _AT_ONCE):
-            await self._set_free(marks[place : place + _AT_ONCE])
+            part = marks[place : place + _AT_ONCE]
+            await self._set_free(part)
+            self._drop(part)
         self._next_look = 0.0  # it may be this one who takes them again
+
+    def _drop(self, marks: Iterable[str]) -> None:
+        for mark in marks:
+            self._held.pop(mark, None)
 
     async def close(self) -> None:
         with suppress(TransportUnavailable, NotOpen):
@@ -118,9 +161,7 @@ def _fields(flat: Sequence[bytes]) -> dict[bytes, bytes]:
 
 def _received(entries: Any, *, redelivered: bool = False) -> list[Received]:
     """An entry without fields was deleted by hand."""
-    return [
-        Received(_body(fields), mark.decode(), redelivered) for mark, fields in entries if fields is not None
-    ]
+    return [Received(_body(fields), mark.decode(), redelivered) for mark, fields in entries if fields]
 
 
 def _body(fields: dict[bytes, bytes]) -> bytes:
