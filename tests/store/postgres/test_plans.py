@@ -155,8 +155,9 @@ async def test_a_callers_own_statements_are_planned_freely_also_after_a_finish(s
     settings, real = [], finishes.finish
 
     def finish(*given, **named):
-        settings.append((yield Statement(_PLANNED))[0])
-        return (yield from real(*given, **named))
+        answer = yield from real(*given, **named)
+        settings.append((yield Statement(_PLANNED))[0])  # from its first statement on
+        return answer
 
     monkeypatch.setattr(finishes, "finish", finish)
     async with store.transaction() as tx:

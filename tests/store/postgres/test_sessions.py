@@ -62,6 +62,67 @@ async def test_what_a_caller_sets_ends_with_its_transaction(single, fails):
     assert await put(single)
 
 
+async def soil(tx):
+    [(pid,)] = await tx.fetch("SELECT pg_backend_pid()")
+    await tx.execute("SET search_path = nowhere")
+    await tx.execute("SELECT pg_advisory_lock(7)")
+    await tx.execute("CREATE TEMP TABLE mine (n int)")
+    return pid
+
+
+async def is_clean(connection):
+    return (
+        await connection.fetchval("SHOW search_path") == '"$user", public'
+        and await connection.fetchval("SELECT to_regclass('pg_temp.mine')") is None
+        and await connection.fetchval("SELECT count(*) FROM pg_locks WHERE locktype = 'advisory'") == 0
+    )
+
+
+async def test_who_waits_for_a_connection_gets_it_clean(single):
+    """He cleans it himself, together with his beginning; and his own failure does not bring back what was there."""
+
+    async def fail():
+        with pytest.raises(KeyError):
+            async with single.transaction() as tx:
+                assert await tx.fetch("SHOW search_path") == [('"$user", public',)]
+                raise KeyError
+
+    async with single.transaction() as tx:
+        pid = await soil(tx)
+        waiting = [asyncio.create_task(fail()), asyncio.create_task(single.jobs.count())]
+        await asyncio.sleep(0.05)
+    await asyncio.gather(*waiting)
+    connection = await single.database.pool.acquire()
+    assert connection.get_server_pid() == pid
+    assert await is_clean(connection)
+    single.database.pool.release(connection)
+
+
+async def test_a_verb_that_waits_for_a_connection_gets_it_clean(single):
+    async with single.transaction() as tx:
+        await soil(tx)
+        waiting = asyncio.create_task(single.jobs.count())
+        await asyncio.sleep(0.05)
+    await waiting
+    connection = await single.database.pool.acquire()
+    assert await is_clean(connection)
+    single.database.pool.release(connection)
+
+
+async def test_nothing_is_left_behind_when_who_waited_goes_away(single):
+    """He was let in, and is stopped before he takes it: the connection ends, with the locks that it has."""
+    async with single.transaction() as tx:
+        pid = await soil(tx)
+        waiting = asyncio.create_task(single.jobs.count())
+        await asyncio.sleep(0.05)
+    waiting.cancel()  # the future is done, and the task has not run since
+    await asyncio.gather(waiting, return_exceptions=True)
+    assert waiting.cancelled()
+    connection = await single.database.pool.acquire()
+    assert connection.get_server_pid() != pid
+    single.database.pool.release(connection)
+
+
 async def test_a_transaction_of_verbs_alone_has_nothing_to_clean(single):
     asked = []
     connection = await single.database.pool.acquire()

@@ -76,11 +76,13 @@ class Claims(Subject):
                 return await self._finish_plain(finishes)
             return await self._home.endings.end([f.ending(item) for item in finishes])
         executor = await self._home.adopt(tx)
-        ending = f.finish(finishes, beside=True)
-        if isinstance(executor, PostgresTx):
-            accepted = await executor.run(ending, is_large=not f.is_plain(finishes))
+        if not isinstance(executor, PostgresTx):
+            accepted = await executor.run(f.finish(finishes, beside=True))
+        elif f.is_one_in_order(finishes):
+            accepted = await executor.run(f.finish(finishes, beside=True, plans=True), plans=True)
         else:
-            accepted = await executor.run(ending)
+            ending = f.finish(finishes, beside=True)
+            accepted = await executor.run(ending, is_large=not f.is_plain(finishes))
         return all_held(finishes, accepted)
 
     async def finish_and_claim(

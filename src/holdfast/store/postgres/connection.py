@@ -27,16 +27,23 @@ BEGIN = """BEGIN ISOLATION LEVEL READ COMMITTED;
     SET LOCAL statement_timeout = '10s'; SET LOCAL idle_in_transaction_session_timeout = '10s'"""
 # For what others wait behind: whoever is in the way of one of many is met by that one alone.
 IMPATIENT = f"{BEGIN}; SET LOCAL lock_timeout = '200ms'"
+# For what is simply done again when a crash of the server forgets it: nobody waits for the disk. Whatever builds on it is
+# later in the server's log, so a commit that is kept keeps this too.
+HASTY = f"{BEGIN}; SET LOCAL synchronous_commit = off"
 # Plans are cached with the statement. One made while the table was empty walks through all of it, and would go on
 # doing so when it has a million rows. Every statement of ours finds rows by an index, so the planner need not choose.
 _PLANNING = {"enable_seqscan": "off", "enable_hashjoin": "off", "enable_mergejoin": "off"}
 FREE_PLANNING = "".join(f"SET LOCAL {name} = on;" for name in _PLANNING) + "SET LOCAL plan_cache_mode = auto;"
-OUR_PLANNING = (
-    "".join(f"SET LOCAL {name} = off;" for name in _PLANNING)
-    + "SET LOCAL plan_cache_mode = force_generic_plan;"
-)
+_OURS = {**_PLANNING, "plan_cache_mode": "force_generic_plan"}
+OUR_PLANNING = "".join(f"SET LOCAL {name} = {value};" for name, value in _OURS.items())
+# The same as columns of a SELECT, for a statement that is sent anyway.
+PLANNED = ", ".join(f"set_config('{name}', '{value}', true)" for name, value in _OURS.items())
 # Planning the claim anew takes longer than a small claim itself; compiling takes longer than any of our statements.
-_STARTING = {**_PLANNING, "plan_cache_mode": "force_generic_plan", "jit": "off"}
+_STARTING = {**_OURS, "jit": "off"}
+# What a caller's own statements may have left in a session. RESET ALL goes back to the settings we connected with.
+# Not DISCARD ALL, which would also throw away the driver's prepared statements.
+RESET = """SELECT pg_advisory_unlock_all(); CLOSE ALL; UNLISTEN *; RESET SESSION AUTHORIZATION; RESET ALL;
+    DISCARD TEMP; DISCARD SEQUENCES"""
 # Behind a pooler that refuses these settings, at least no plan grows old.
 _PLAN_LIFETIME = {True: 300, False: 5}
 _REFUSED = "08P01"
@@ -148,7 +155,9 @@ class Database:
             raise behind(self.missing)
         connection = await self.pool.acquire()
         try:
-            await connection.execute(sql)
+            # Committed by itself: else it would be undone when what follows is rolled back.
+            reset = f"BEGIN; {RESET}; COMMIT; " if self.pool.cleans(connection) else ""
+            await connection.execute(reset + sql)
         except BaseException:
             self.pool.release(connection, broken=True)
             raise
@@ -182,6 +191,8 @@ class Database:
         connection = await self.pool.acquire(urgent=urgent)
         broken = True
         try:
+            if self.pool.cleans(connection):
+                await connection.execute(RESET)
             answer = await attempt(connection)
             broken = False
         except Exception as error:

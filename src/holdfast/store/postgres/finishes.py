@@ -109,9 +109,12 @@ def plain_answers(finishes: Sequence[Finish], lost: Mapping[Pair, bool]) -> list
     return [None if lost.get(pair) else ok for pair, ok in zip(pairs, accepted, strict=True)]
 
 
-def finish(finishes: Sequence[Finish], *, beside: bool = False) -> Procedure[list[bool]]:
-    """`beside`: with rows of the caller, which must not commit with another end than that."""
-    if len(finishes) == 1 and is_in_order(finishes[0]) and (yield from finish_in_order(finishes[0])):
+def finish(finishes: Sequence[Finish], *, beside: bool = False, plans: bool = False) -> Procedure[list[bool]]:
+    """`beside`: with rows of the caller, which must not commit with another end than that.
+
+    `plans`: in a transaction of our own, whose statements are planned our way from the first of these on; for one in order.
+    """
+    if is_one_in_order(finishes) and (yield from finish_in_order(finishes[0], plans=plans)):
         return [True]
     if not is_plain(finishes):
         return (yield from end([ending(item) for item in finishes], beside=beside))
@@ -119,6 +122,10 @@ def finish(finishes: Sequence[Finish], *, beside: bool = False) -> Procedure[lis
     with_steps = [ending(item) for item, ok in zip(finishes, accepted, strict=True) if ok is None]
     told = iter((yield from end(with_steps, beside=beside)) if with_steps else ())
     return [next(told) if ok is None else ok for ok in accepted]
+
+
+def is_one_in_order(finishes: Sequence[Finish]) -> bool:
+    return len(finishes) == 1 and is_in_order(finishes[0])
 
 
 def _done(finishes: Sequence[Finish], *, impatient: bool) -> Procedure[dict[Pair, bool]]:

@@ -21,6 +21,7 @@ from holdfast.store.postgres.candidates import (
     find_some_of_each,
     promote,
 )
+from holdfast.store.postgres.connection import HASTY
 from holdfast.store.postgres.finishes import putting_back
 from holdfast.store.postgres.locks import Keys, take_chain
 from holdfast.store.postgres.moves import expire, find_expired
@@ -126,7 +127,8 @@ class Holds(Subject):
         """All together. When that fails, it is halved until the one row that is at fault is alone, and passed over."""
         free = past.without(part)
         try:
-            done = await self._database.atomic(partial(promote, free, window=window), repeatable=True)
+            make = partial(promote, free, window=window)
+            done = await self._database.atomic(make, begin=HASTY, repeatable=True)
         except HoldfastError as error:
             if not is_one_items_fault(error):
                 raise

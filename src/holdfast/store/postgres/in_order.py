@@ -22,11 +22,11 @@ def is_in_order(item: Finish) -> bool:
     )
 
 
-def finish_in_order(item: Finish) -> Procedure[bool]:
-    """False: it was not written, because the claim was lost or the job has steps after all."""
+def finish_in_order(item: Finish, *, plans: bool = False) -> Procedure[bool]:
+    """False: it was not written, because the claim was lost or the job has steps after all. `plans`: see `lock_order`."""
     claim, keys = item.claim, Keys(item.claim.ordered, None)
     result = item.outcome.result if isinstance(item.outcome, Done) else None
-    yield from lock_order(keys)
+    yield from lock_order(keys, plans=plans)
     rows = yield Statement(_FINISH, (claim.job_id, claim.token, result))
     for (is_needy,) in rows:
         if is_needy:

@@ -16,6 +16,7 @@ from zlib import crc32
 
 import msgspec
 
+from holdfast.store.postgres.connection import PLANNED
 from holdfast.store.statements import Procedure, Statement
 
 _ORDERING, _CONCURRENCY = 0x486F_0001, 0x486F_0002  # the classes of our advisory locks
@@ -53,9 +54,9 @@ def lock_chain(keys: Sequence[Keys]) -> Procedure[None]:
     yield from _lock(_CONCURRENCY, {*_slots(keys), *following})
 
 
-def lock_order(keys: Keys) -> Procedure[None]:
-    """Wait until the turn in this order is ours to pass on, to who needs nothing else."""
-    yield from _lock(_ORDERING, _orders([keys]))
+def lock_order(keys: Keys, *, plans: bool = False) -> Procedure[None]:
+    """Wait until the turn in this order is ours to pass on, to who needs nothing else. `plans`: and plan our way from now on."""
+    yield from _lock(_ORDERING, _orders([keys]), more=f", {PLANNED}" if plans else "")
 
 
 def take_own(keys: Sequence[Keys]) -> Procedure[dict[Keys, Lock]]:
@@ -94,9 +95,9 @@ def _lacking(
     return lacking
 
 
-def _lock(kind: int, names: Iterable[str]) -> Procedure[None]:
+def _lock(kind: int, names: Iterable[str], *, more: str = "") -> Procedure[None]:
     if hashes := sorted({_hash(name) for name in names}):
-        sql = "SELECT pg_advisory_xact_lock($1::int, k.hash) FROM unnest($2::int[]) AS k(hash)"
+        sql = f"SELECT pg_advisory_xact_lock($1::int, k.hash){more} FROM unnest($2::int[]) AS k(hash)"
         yield Statement(sql, (kind, hashes))
 
 

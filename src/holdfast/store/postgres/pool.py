@@ -30,6 +30,8 @@ class Pool:
         self._used = 0
         self._idle: list[Any] = []
         self._lent: set[Any] = set()
+        self._soiled: set[Any] = set()  # who gets one of these cleans it; never more than come for one
+        self._coming = 0  # who waited and was let in, and has not taken a connection yet
         self._waiting: dict[bool, deque[asyncio.Future[None]]] = {True: deque(), False: deque()}
 
     @property
@@ -85,6 +87,7 @@ class Pool:
         if self.is_inherited:
             self.keep_inherited(self._idle, self._lent, self._waiting)
         self._idle, self._lent, self._waiting = [], set(), {True: deque(), False: deque()}
+        self._soiled, self._coming = set(), 0
         self._open, self._process, self._used = False, 0, 0
         self._time += 1
 
@@ -103,6 +106,7 @@ class Pool:
     async def _say_goodbye(self) -> None:
         """A server that does not answer is not waited for: the process may be asked to leave just because of that."""
         idle, self._idle = self._idle, []
+        self._soiled.clear()
         try:
             with suppress(OSError, TimeoutError):
                 async with timeout(_GOODBYE):
@@ -128,6 +132,17 @@ class Pool:
         self._lent.add(connection)
         return connection
 
+    def cleans(self, connection: Any) -> bool:
+        """Whether who has it must clean it first of what the one before has left; asked once."""
+        is_soiled = connection in self._soiled
+        self._soiled.discard(connection)
+        return is_soiled
+
+    @property
+    def is_awaited(self) -> bool:
+        """Whether the next connection that is given back goes to somebody at once."""
+        return any(not waiter.done() for waiters in self._waiting.values() for waiter in waiters)
+
     def _idle_one(self) -> Any | None:
         while self._idle:
             connection = self._idle.pop()
@@ -135,7 +150,8 @@ class Pool:
                 return connection
         return None
 
-    def release(self, connection: Any, *, broken: bool = False) -> None:
+    def release(self, connection: Any, *, broken: bool = False, soiled: bool = False) -> None:
+        """`soiled`: whoever waits for it cleans it. It is ended when nobody does after all."""
         if self.is_inherited:
             _INHERITED.append(connection)
         elif connection not in self._lent:
@@ -145,6 +161,8 @@ class Pool:
             _end(connection)
         elif not connection.is_closed():
             self._idle.append(connection)
+            if soiled:
+                self._soiled.add(connection)
         self._lent.discard(connection)
         self._leave(self._time)
 
@@ -157,6 +175,7 @@ class Pool:
         try:
             async with timeout(self._wait):
                 await waiter
+            self._came(time)
         except BaseException as error:
             self._give_up(waiter, time, urgent=urgent)
             if isinstance(error, TimeoutError):
@@ -167,6 +186,7 @@ class Pool:
         if waiter in self._waiting[urgent]:
             self._waiting[urgent].remove(waiter)
         elif not waiter.cancelled() and waiter.exception() is None:
+            self._came(time)
             self._leave(time)  # we were let in just as we stopped waiting: the next one goes instead
 
     def _exhausted(self) -> StoreUnavailable:
@@ -183,6 +203,10 @@ class Pool:
     def _room(self, *, urgent: bool) -> int:
         return self._size if urgent or self._size == 1 else self._size - 1
 
+    def _came(self, time: int) -> None:
+        if time == self._time:
+            self._coming -= 1
+
     def _leave(self, time: int) -> None:
         """Give the place to who waits for it, those in a hurry first."""
         if time != self._time:
@@ -194,7 +218,17 @@ class Pool:
                 waiter = waiters.popleft()
                 if not waiter.done():
                     self._used += 1
+                    self._coming += 1
                     waiter.set_result(None)
+        if self._soiled:
+            self._end_unwanted()
+
+    def _end_unwanted(self) -> None:
+        """What is soiled and nobody comes for."""
+        for connection in [each for each in self._idle if each in self._soiled][self._coming :]:
+            self._idle.remove(connection)
+            self._soiled.discard(connection)
+            _end(connection)
 
 
 def _end(connection: Any) -> None:

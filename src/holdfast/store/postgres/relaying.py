@@ -143,10 +143,13 @@ def stamp(lease: Lease, ids: Sequence[str]) -> Procedure[list[int] | None]:
     return [positions.get(event_id, 0) for event_id in ids]
 
 
+# Nobody waits for the disk: what a crash of the server forgets is published again, with the same ids, and whatever
+# builds on a position is later in the server's log.
 # The lease is held, then the counter is drawn from, then events are written: whoever is second waits, and the commits
 # are in the order of the positions. One that blocks its key was published after all. The first row of the answer says that the lease is held.
 _STAMP = f"""
-WITH fenced AS MATERIALIZED (SELECT token FROM holdfast.lease WHERE {_HELD} FOR UPDATE),
+WITH fenced AS MATERIALIZED (
+    SELECT token, set_config('synchronous_commit', 'off', true) FROM holdfast.lease WHERE {_HELD} FOR UPDATE),
 given AS MATERIALIZED (
     SELECT o.seq, o.key, o.version, o.held, row_number() OVER (ORDER BY g.place) AS nth
     FROM fenced, unnest($3::uuid[]) WITH ORDINALITY AS g(id, place), holdfast.outbox o

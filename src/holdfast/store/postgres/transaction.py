@@ -12,7 +12,7 @@ import asyncpg
 from holdfast.kernel.crashpoints import crashpoint
 from holdfast.kernel.errors import TransactionEnded, UsageError
 from holdfast.store.checks import check_sql
-from holdfast.store.postgres.connection import FREE_PLANNING, OUR_PLANNING, Database, commit, drive
+from holdfast.store.postgres.connection import FREE_PLANNING, OUR_PLANNING, RESET, Database, commit, drive
 from holdfast.store.postgres.failures import FAILURES, is_fenced, is_lost, is_unsent, translate
 from holdfast.store.statements import ONE_AT_A_TIME, Procedure, may_be_several, refuse_chain
 
@@ -21,10 +21,6 @@ T = TypeVar("T")
 # The caller's own statements are planned as anywhere else.
 _BEGIN = f"""BEGIN ISOLATION LEVEL READ COMMITTED; {FREE_PLANNING}
     SET LOCAL idle_in_transaction_session_timeout = '60s'"""
-# What the caller's statements may have left in the session. RESET ALL goes back to the settings we connected with.
-# Not DISCARD ALL, which would also throw away the driver's prepared statements.
-_RESET = """SELECT pg_advisory_unlock_all(); CLOSE ALL; UNLISTEN *; RESET SESSION AUTHORIZATION; RESET ALL;
-    DISCARD TEMP; DISCARD SEQUENCES"""
 _BY_HAND = "was ended by a COMMIT or ROLLBACK in it; leave that to the end of the `async with` block"
 
 
@@ -57,7 +53,7 @@ class PostgresTx:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         ended, self._ended = self._ended, "has ended"
-        broken = True
+        broken, soiled = True, False
         try:
             self.database.pool.check_process()
             if ended is not None:
@@ -69,16 +65,17 @@ class PostgresTx:
                 crashpoint("transaction.after_commit")
                 if self.news:
                     self._hint(self.news)
-                broken = not await self._clean()
+                broken, soiled = await self._clean()
             else:
                 await self._connection.execute("ROLLBACK")
-                broken = self._fenced or not await self._clean()
+                broken, soiled = await self._clean()
+                broken = broken or self._fenced
         except FAILURES as failure:
             if kind is None:
                 raise self._failed(failure) if is_unsent(failure) else translate(failure) from failure
             # The caller's own error matters more; the server rolls back when the connection is closed.
         finally:
-            self.database.pool.release(self._connection, broken=broken)
+            self.database.pool.release(self._connection, broken=broken, soiled=soiled)
 
     async def execute(self, sql: str, /, *params: Any) -> int:
         """Run one statement with `$1`, `$2` …; returns how many rows it changed."""
@@ -115,12 +112,16 @@ class PostgresTx:
             self._look_for_end()
         return [tuple(row) for row in rows]
 
-    async def run(self, procedure: Procedure[T], *, is_large: bool = False) -> T:
-        """Do one of the store's verbs in this transaction. To plan a large one each time takes longer than to run it."""
+    async def run(self, procedure: Procedure[T], *, is_large: bool = False, plans: bool = False) -> T:
+        """Do one of the store's verbs in this transaction. To plan a large one each time takes longer than to run it.
+
+        `plans`: it says so itself, with its first statement.
+        """
         self._check()
         try:
             if is_large:
                 await self._plan(freely=False)
+            self._plans_freely = self._plans_freely and not plans
             return await drive(self._connection, procedure)
         except FAILURES as error:
             failed = self._failed(error)
@@ -150,14 +151,20 @@ class PostgresTx:
         ):
             self._ended = _BY_HAND
 
-    async def _clean(self) -> bool:
-        """Whether the next one may have the connection. Our own verbs leave nothing behind, and cost nothing here."""
-        if self._used:
-            try:
-                await self._connection.execute(_RESET)
-            except FAILURES:
-                return False
-        return True
+    async def _clean(self) -> tuple[bool, bool]:
+        """Whether the connection is broken, and whether the next one must clean it. Our own verbs leave nothing behind.
+
+        Who waits for it cleans it together with his own beginning. Nobody: then it is cleaned now, and holds no lock until somebody comes.
+        """
+        if not self._used:
+            return False, False
+        if self.database.pool.is_awaited:
+            return False, True
+        try:
+            await self._connection.execute(RESET)
+        except FAILURES:
+            return True, False
+        return False, False
 
     async def _commit(self) -> None:
         await commit(self._connection)
