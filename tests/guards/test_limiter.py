@@ -150,6 +150,32 @@ def test_what_delays_nobody_is_given_to_another(clock):
     assert taken(limiter) == 1
 
 
+def test_the_moment_of_who_no_longer_waits_is_for_the_next_who_asks(clock):
+    """It was lost: when a third of those who waited gave up, a quarter of the rate was not used."""
+    limiter = Limiter(rate=10, burst=1)
+    moments = [limiter.reserve() for _ in range(5)]
+    moments[2].give_back()
+    assert limiter.reserve().at == moments[2].at
+    assert limiter.reserve().at == pytest.approx(moments[4].at + 0.1)
+    moments[3].give_back()
+    again = limiter.reserve()
+    again.give_back()  # and so is that of who came to it
+    with pytest.raises(RateLimited):
+        limiter.reserve(within=0.2)
+    assert limiter.reserve(within=0.35).at == moments[3].at
+    moments[1].give_back()
+    clock.advance(0.15)
+    assert limiter.reserve().at > moments[4].at  # it has passed, and nobody may come later instead
+
+
+def test_a_pause_ends_what_others_no_longer_want(clock):
+    limiter = Limiter(rate=10, burst=1)
+    moments = [limiter.reserve() for _ in range(5)]
+    moments[2].give_back()
+    limiter.throttled(1)
+    assert limiter.reserve().at >= clock.monotonic() + 1
+
+
 def test_what_time_has_given_back_is_not_given_twice(clock):
     limiter = Limiter(rate=1, burst=2)
     early = limiter.reserve()

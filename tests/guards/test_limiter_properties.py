@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from contextlib import suppress
 
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from virtual import StillWorld, most_above
 
@@ -56,6 +56,15 @@ def test_a_fixed_rate(history, rate, burst):
     assert most_above(calls, rate) <= burst + 1e-6
 
 
+SLOWED_IN_BETWEEN = [
+    ("succeeded", None), ("throttled", None), ("reserve", 1.0), ("reserve", 0.5), ("reserve", 1.0), ("succeeded", None),
+    ("give_back", 1), ("succeeded", None), ("reserve", 2.0), ("give_back", 0), ("succeeded", None), ("give_back", 0),
+    ("succeeded", None), ("reserve", 2.0), ("throttled", 0.3), ("give_back", 1), ("throttled", 0.3), ("reserve", 1.0),
+    ("reserve", 1.0), ("give_back", 0), ("reserve", 2.0),
+]  # fmt: skip
+
+
+@example(SLOWED_IN_BETWEEN, 0.5, 2.0, 0.6213)  # what was given back was worth twice what had been taken
 @given(acts, st.sampled_from([1.0, 10.0]), st.sampled_from([2.0, 10.0]), st.floats(0, 0.999))
 @settings(max_examples=300, deadline=None)
 def test_an_adapting_rate_stays_below_its_ceiling(history, rate, burst, chance):

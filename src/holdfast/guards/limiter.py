@@ -190,6 +190,12 @@ class Limiter:
         wait = meter.wait(cost, now)
         if self._quota is not None:
             return wait or self._sliced(self._quota, meter, key, cost, now)
+        if (
+            wait
+            and meter.freed
+            and (found := meter.take_freed(cost, now, now + min(wait, longest))) is not None
+        ):
+            return Reservation(self, key, cost, *found)
         if wait > longest:
             return wait
         return Reservation(self, key, cost, now + wait, meter.take(cost, now, wait))
@@ -214,7 +220,7 @@ class Limiter:
         with self._lock:
             meter = self._registry.find(reservation.key) if reservation.key else self._single
             if meter is not None:
-                meter.give_back(reservation.cost, reservation.receipt, now)
+                meter.give_back(reservation.cost, reservation.receipt, reservation.at, now)
         if self._quota is not None and (left := reservation.left(now)) > 0:
             self._tell(self._quota.give_back, reservation.key, Slice(reservation.cost, left))
 

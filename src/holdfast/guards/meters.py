@@ -6,6 +6,7 @@ intervals may be taken ahead. So in any T seconds at most T / interval + burst i
 
 from __future__ import annotations
 
+from heapq import heapify, heappop, heappush
 from typing import TypeAlias
 
 from holdfast.kernel.randomness import jittered, random
@@ -17,6 +18,7 @@ _REMEMBERED = 600.0  # seconds after which having been throttled no longer matte
 # What the meter wants to know of something taken, when it is given back: the pauses, the takers and the delayed takers
 # until then, whether it was delayed, which moment had been promised before, and when it was taken.
 Receipt: TypeAlias = tuple[int, int, int, bool, float, float]
+_NOT_LAST = (-1, -1)  # numbers of one who has come to another's moment: others were delayed behind that
 
 
 class Pace:
@@ -32,7 +34,7 @@ class Meter:
     """Not safe for threads: the limiter has a lock."""
 
     __slots__ = (
-        "_delayed", "_number", "_pace", "_pauses", "_promised", "_slowed_at", "full_at", "interval",
+        "_delayed", "_number", "_pace", "_pauses", "_promised", "_slowed_at", "freed", "full_at", "interval",
         "paused_until", "purse", "purse_until",
     )  # fmt: skip
 
@@ -45,6 +47,9 @@ class Meter:
         self._pauses = 0  # what was promised before the last one is void
         self._number = 0  # of the last that was taken
         self._delayed = 0  # how many of them had to wait
+        self.freed: list[
+            tuple[float, float]
+        ] = []  # a heap: moments of those who no longer want theirs, and what they cost
         self.purse = self.purse_until = 0.0  # what is left of the last slice of a fleet's quota
 
     # --- taking and giving back ---
@@ -68,7 +73,25 @@ class Meter:
         """Whether what was promised still holds: no pause has been asked for since."""
         return receipt[0] == self._pauses
 
-    def give_back(self, cost: float, receipt: Receipt, now: float) -> None:
+    def take_freed(self, cost: float, now: float, until: float) -> tuple[float, Receipt] | None:
+        """The moment, before `until`, of someone who no longer wants his: nobody is later or more than if he had it."""
+        freed = self.freed
+        while freed and freed[0][0] <= now:
+            heappop(freed)
+        if not freed or freed[0][0] >= until:
+            return None
+        if freed[0][1] >= cost:
+            at, _ = heappop(freed)
+        else:  # the first is too small for it
+            place = min((each for each in freed if each[1] >= cost), default=None)
+            if place is None or place[0] >= until:
+                return None
+            freed.remove(place)
+            heapify(freed)
+            at, _ = place
+        return at, (self._pauses, *_NOT_LAST, True, 0.0, now)
+
+    def give_back(self, cost: float, receipt: Receipt, at: float, now: float) -> None:
         """It was not used. What delays nobody can be given to another; what time has given back since then cannot."""
         pauses, number, delayed, was_delayed, before, taken = receipt
         if pauses != self._pauses:
@@ -82,7 +105,9 @@ class Meter:
             # Nobody after it was delayed, so they would all have come when they came; the first of them perhaps to a
             # meter that was full until then.
             self.full_at -= max(0.0, cost * self.interval - (now - taken))
-        # Else it is lost: whoever was delayed keeps his moment, and another at that moment would be one too many.
+        elif at > now:  # whoever was delayed keeps his moment; this one is for the next who asks
+            heappush(self.freed, (at, cost))
+        # Else it is lost: another at a later moment would be one too many.
 
     def _start(self, now: float) -> float:
         """No call can be before this."""
@@ -124,6 +149,7 @@ class Meter:
         if moment > max(now, self.paused_until):
             self.paused_until, self._promised = moment, 0.0
             self._pauses += 1
+            self.freed.clear()
             made = min(
                 self.full_at, now + self._pace.burst * self.interval
             )  # what is not void: calls until now
@@ -131,6 +157,9 @@ class Meter:
 
     def _change(self, interval: float, now: float) -> None:
         """What was taken ahead stays taken: it is counted in intervals. What was promised stays promised."""
+        if interval > self.interval:  # what was taken before took less, and would be given back as more
+            self._number += 1
+            self._delayed += 1
         start = self._start(now)
         if self.full_at > start:
             self.full_at = start + (self.full_at - start) * interval / self.interval
