@@ -53,6 +53,8 @@ def emit(db: Db, events: Sequence[NewEvent]) -> list[Emitted]:
 
 
 def _known(db: Db, events: Sequence[NewEvent]) -> dict[str, int | None]:
+    if len(events) == 1:
+        return dict(db.rows("SELECT id, version FROM holdfast_outbox WHERE id = ?", events[0].id))
     ids = '["' + '","'.join([event.id for event in events]) + '"]'  # of hexadecimal digits
     sql = "SELECT id, version FROM holdfast_outbox WHERE id IN (SELECT value FROM json_each(?))"
     return dict(db.rows(sql, ids))
