@@ -131,9 +131,9 @@ async def test_what_only_the_newer_version_knows_is_parked_by_the_older(fleet):
     assert "shop:cancel_car" in back.error
     assert "without asking for 'car'" in (await fleet.hf.sagas.get("slow")).error
     await fleet.started("-c", "4", **deployed(fleet, "new"))
+    old.signal(signal.SIGTERM)  # or it may come first again and again, and they look less often each time
     assert await over(fleet, "slow", "f1") == [SagaState.DONE, SagaState.UNDONE]
     assert (there(fleet, "slow"), there(fleet, "f1")) == ({"hotel", "car"}, set())
-    assert old.alive
 
 
 @on_postgres
