@@ -195,6 +195,38 @@ async def test_a_choreography_that_is_stuck_is_seen_and_ends_when_its_event_come
     assert (await the_saga(hf)).state is SagaState.DONE
 
 
+@pytest.mark.parametrize(
+    ("late", "state"), [("battle.indexed", SagaState.DONE), ("battle.failed", SagaState.UNDONE)]
+)
+async def test_a_late_event_of_a_story_that_is_forgotten_is_a_story_of_its_own(hf, late, state):
+    """It does nothing but hear, so nothing is done twice."""
+    battle(hf)
+    await drain(hf)
+    await hf.emit("battle.requested", "good", key="battle:7")
+    await drain(hf)
+    story = (await the_saga(hf)).id.partition(":")[2]
+    assert await hf.store.sagas.prune(keep=0) == 1
+    with within(correlation_id=story):
+        await hf.emit(late, "late", key="battle:7")
+    await drain(hf)
+    assert (await the_saga(hf)).state is state
+
+
+async def test_a_story_that_never_ends_is_ended_by_a_person(hf):
+    battle(hf, within=0.1)
+    await drain(hf)
+    await hf.emit("battle.requested", "silent", key="battle:7")
+
+    async def stuck():
+        await drain(hf)
+        return (await the_saga(hf)).state is SagaState.NEEDS_OPERATOR
+
+    await until(stuck)
+    await hf.sagas.cancel((await the_saga(hf)).id, actor="ada", reason="it was another time")
+    await drain(hf)
+    assert (await the_saga(hf)).state is SagaState.UNDONE
+
+
 def test_a_choreography_says_what_it_needs(hf_closed):
     with pytest.raises(ValueError, match="Say by which events"):
         hf_closed.choreography("c", begins="a", ends=[])
