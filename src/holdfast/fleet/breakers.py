@@ -15,7 +15,7 @@ from holdfast.guards.guard import Guard
 from holdfast.guards.ports import State
 from holdfast.kernel.clock import monotonic
 from holdfast.store.breakers import BreakerReport, BreakerState, FleetBreaker, Probe
-from holdfast.store.ports import SharedGuards
+from holdfast.store.fleet_ports import SharedGuards
 
 _MINUTE = 60.0  # seconds in which its calls count
 _SHORTEST = 0.001  # seconds: nobody need hear of what is over before it is told

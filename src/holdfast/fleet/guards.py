@@ -20,7 +20,7 @@ from holdfast.kernel.randomness import jittered
 from holdfast.kernel.service import Looping
 from holdfast.kernel.telemetry import note
 from holdfast.store.breakers import BreakerReport
-from holdfast.store.ports import SharedGuards
+from holdfast.store.fleet_ports import SharedGuards
 from holdfast.store.quota import Grant, Want
 
 TTL = 10.0  # seconds for which what a node says counts

@@ -13,7 +13,7 @@ from holdfast.kernel.outcomes import Outcome
 from holdfast.kernel.randomness import jittered
 from holdfast.kernel.spawn import over, spawn
 from holdfast.kernel.telemetry import note
-from holdfast.store.ports import Claims
+from holdfast.store.job_ports import Claims
 from holdfast.store.records import Finish
 
 _WRITING = 2.0  # seconds that a worker which leaves waits for the store to have them

@@ -20,7 +20,7 @@ from holdfast.kernel.errors import CommitUnknown, LeaseLost, StoreError, UsageEr
 from holdfast.kernel.names import check_name
 from holdfast.kernel.outcomes import RESULT_LIMIT, Done
 from holdfast.kernel.threads import Caller, ThreadCall, this_call, this_work
-from holdfast.store.ports import Steps as StepsPort
+from holdfast.store.job_ports import Steps as StepsPort
 from holdfast.store.ports import Store, Tx
 from holdfast.store.records import Claim, Finish
 

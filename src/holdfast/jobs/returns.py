@@ -12,7 +12,7 @@ from holdfast.kernel.errors import NotOpen
 from holdfast.kernel.randomness import jittered
 from holdfast.kernel.spawn import over, spawn
 from holdfast.kernel.telemetry import note
-from holdfast.store.ports import Claims
+from holdfast.store.job_ports import Claims
 from holdfast.store.records import Claim
 
 Key: TypeAlias = tuple[str, int]

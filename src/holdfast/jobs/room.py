@@ -8,7 +8,7 @@ from holdfast.jobs.run import Run
 from holdfast.kernel.clock import monotonic, timeout
 from holdfast.kernel.randomness import jittered
 from holdfast.kernel.telemetry import note
-from holdfast.store.ports import Leases
+from holdfast.store.fleet_ports import Leases
 from holdfast.store.records import Lease
 
 _EVERY = 2.0  # seconds between looks for suspects

@@ -12,7 +12,7 @@ from holdfast.kernel.clock import monotonic
 from holdfast.kernel.codec import encode
 from holdfast.kernel.errors import PayloadError
 from holdfast.kernel.outcomes import RESULT_LIMIT
-from holdfast.store.ports import Steps as StepsPort
+from holdfast.store.job_ports import Steps as StepsPort
 from holdfast.store.records import Claim
 from holdfast.store.steps import OPEN, Kind, Progress, Step, StepRecord
 

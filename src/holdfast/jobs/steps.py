@@ -21,7 +21,7 @@ from holdfast.kernel.masking import secret_values
 from holdfast.kernel.names import check_name
 from holdfast.kernel.spawn import over
 from holdfast.kernel.threads import Stopped
-from holdfast.store.ports import Steps as StepsPort
+from holdfast.store.job_ports import Steps as StepsPort
 from holdfast.store.records import Claim
 from holdfast.store.steps import MOST_STEPS, Kind, Progress, StepRecord
 

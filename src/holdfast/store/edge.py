@@ -14,7 +14,7 @@ from holdfast.store import event_checks as e
 from holdfast.store import saga_checks as s
 from holdfast.store import view_checks as v
 from holdfast.store.cache_ports import SharedCache
-from holdfast.store.ports import SharedGuards
+from holdfast.store.fleet_ports import SharedGuards
 
 T = TypeVar("T")
 Check = Callable[[Any], object]  # raises, or gives the value to go on with; None: as it was given

@@ -12,7 +12,8 @@ from typing import Any, ClassVar, Protocol, TypeVar
 
 from holdfast.kernel.world import World, inhabit
 from holdfast.store.cache_ports import SharedCache
-from holdfast.store.ports import SharedGuards, Store
+from holdfast.store.fleet_ports import SharedGuards
+from holdfast.store.ports import Store
 from holdfast.testing.clock import ManualClock
 
 S = TypeVar("S")
