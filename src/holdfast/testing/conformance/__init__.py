@@ -52,6 +52,7 @@ from holdfast.testing.conformance.transactions import TransactionsConformance
 from holdfast.testing.conformance.transport import TransportConformance
 from holdfast.testing.conformance.transport_faults import TransportFaultsConformance
 from holdfast.testing.conformance.versions import VersionsConformance
+from holdfast.testing.conformance.view_generations import ViewGenerationsConformance
 from holdfast.testing.conformance.views import ViewsConformance
 from holdfast.testing.conformance.wakeups import WakeupsConformance
 
@@ -96,6 +97,7 @@ __all__ = [
     "TransportFaultsConformance",
     "UnknownConformance",
     "VersionsConformance",
+    "ViewGenerationsConformance",
     "ViewsConformance",
     "WakeupsConformance",
 ]
@@ -122,6 +124,7 @@ class StoreConformance(
     GroupsConformance,
     StraysConformance,
     ViewsConformance,
+    ViewGenerationsConformance,
     VersionsConformance,
     CacheConformance,
     SagasConformance,
