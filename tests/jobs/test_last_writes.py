@@ -18,7 +18,7 @@ from holdfast.store.states import State
 
 @pytest.fixture
 def short(monkeypatch):
-    monkeypatch.setattr("holdfast.jobs.worker._STOP_GRACE", 0.2)
+    monkeypatch.setattr("holdfast.jobs.worker.STOP_GRACE", 0.2)
     monkeypatch.setattr("holdfast.jobs.endings._WRITING", 0.2)
 
 

@@ -325,7 +325,7 @@ async def test_what_has_ended_is_written_before_a_worker_has_left(hf, greet, bus
 
 
 async def test_what_has_ended_is_not_put_back_at_the_very_end(hf, greet, busy, monkeypatch):
-    monkeypatch.setattr(worker, "_STOP_GRACE", 0.2)
+    monkeypatch.setattr(worker, "STOP_GRACE", 0.2)
     monkeypatch.setattr(endings, "_WRITING", 0.2)
     busy.times = 1
     busy.free.clear()

@@ -8,6 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 
 from holdfast.jobs.allowance import Allowance
+from holdfast.jobs.aside import STOP_GRACE, Aside
 from holdfast.jobs.endings import Endings
 from holdfast.jobs.entrance import Entrance
 from holdfast.jobs.executor import Executor
@@ -23,8 +24,7 @@ from holdfast.jobs.shutting import Shutting
 from holdfast.jobs.slots import Slots
 from holdfast.kernel.clock import monotonic, shorten, sleep, timeout
 from holdfast.kernel.crashpoints import crashpoint
-from holdfast.kernel.errors import HoldfastError
-from holdfast.kernel.outcomes import Done, Snooze
+from holdfast.kernel.outcomes import Done
 from holdfast.kernel.randomness import jittered
 from holdfast.kernel.spawn import end, spawn
 from holdfast.kernel.telemetry import note
@@ -36,8 +36,6 @@ from holdfast.store.states import Held
 _RETURNED = (Released, Unknown)
 POLL = 1.0  # seconds between looks when no wake-up comes
 _AHEAD_LIMIT = 0.5  # seconds for which what was taken ahead of its slot waits at most, about
-_STRANGE = 1.0  # seconds between looks of a job at a guard that it was not enqueued for
-_STOP_GRACE = 2.0  # seconds that stopped runs have to end, and a hold to be written
 
 
 class Worker:
@@ -59,8 +57,6 @@ class Worker:
         self.name, self._lease, self._poll = name, lease, poll
         self.runs = runs  # all that is held; the renewer reads it too
         self._queues, self._window = list(slots), max(slots.values(), default=1)
-        self._entrance = Entrance(self._asked_again, self._turn_away)
-        self._slots = Slots(slots, executor, self._report, self._entrance.admits)
         self._pace = {queue: Pace(number) for queue, number in slots.items()}
         self._held: Counter[str] = Counter()
         self._bell = asyncio.Event()
@@ -69,6 +65,7 @@ class Worker:
         self.asked = self.answered = 0  # questions for claims: how many were begun, and have ended somehow
         self._trouble: str | None = None
         self._draining = False
+        self._allowance = Allowance()
         self._room = Room(store.leases, runs, worker=name, lease=lease)
         self._endings = Endings(
             store.claims, runs, worker=name, lease=lease, on_over=self._over, on_apart=self._bell.set
@@ -76,12 +73,21 @@ class Worker:
         self._returns = Returns(
             store.claims, lease=lease, is_over=self._is_known_to_be_over, on_empty=self._all_are_back
         )
-        self._shutting = Shutting(store, registry, window=self._window)
+        self._aside = Aside(
+            store.holds,
+            self._endings,
+            self._returns,
+            Shutting(store, registry, window=self._window),
+            forget=self._forget,
+            gave_back=self._allowance.gave_back,
+            look=self.look,
+        )
+        self._entrance = Entrance(self._asked_again, self._aside.turn_away)
+        self._slots = Slots(slots, executor, self._report, self._entrance.admits)
         self._tasks: list[asyncio.Task[None]] = []
         self._hurried = float("inf")  # on the monotonic clock: until then what runs may end, while it leaves
         self._grace: asyncio.Timeout | None = None  # for what runs, while it leaves
         self.finished = 0  # runs that ended here
-        self._allowance = Allowance()
         self._leave: Callable[[], None] | None = None
         self.on_hint: Callable[[], None] | None = None  # something happened somewhere
         self.on_idle: Callable[[], None] | None = None  # when a look has found nothing and nothing is held
@@ -106,7 +112,7 @@ class Worker:
             self._grace = None
         for run in list(self.runs.values()):
             run.halt(Stop.DRAIN)
-        await self._left(timeout(_STOP_GRACE))
+        await self._left(timeout(STOP_GRACE))
         await self._stop_tasks()
         if self.runs:  # nobody may have them before their leases end
             names = sorted({run.claim.task for run in self.runs.values()})
@@ -282,29 +288,6 @@ class Worker:
             self._slots.add_first(runs)
             self._slots.begin()
 
-    async def _turn_away(self, refused: Sequence[Run]) -> None:
-        """Held, until somebody lets go of them at the guard's pace; or put off, so that another worker may have them.
-
-        So is who was enqueued when its task had another guard, or none: nobody would let go of it by that key.
-        """
-        note("job.gated", guards=sorted({str(run.claim.guard) for run in refused}), jobs=len(refused))
-        self._allowance.gave_back(len(refused))
-        held = {run.key: run for run in refused if run.is_under_guard}
-        await self._put_aside([run.claim for run in held.values()], Held.GUARD)
-        for run in refused:
-            if run.key in held:
-                self._forget(run)
-            else:
-                self._endings.add(run, Snooze(after=jittered(_STRANGE), reason="its guard refused it"))
-        await self._shut([*held.values()])
-        self.look()  # for what is behind them
-
-    async def _shut(self, refused: Sequence[Run]) -> None:
-        try:
-            await self._shutting.behind(refused)
-        except HoldfastError as error:  # then they are claimed, and turned away one by one
-            note("worker.hold_failed", jobs=len(refused), error=repr(error))
-
     def _report(self, run: Run, ending: Ending) -> None:
         """A run has ended: its slot is free, and what became of it goes into the next commit."""
         run.over = True
@@ -333,22 +316,9 @@ class Worker:
         if isinstance(ending, Released):
             await self._returns.put_back([run.claim])
         else:
-            await self._hold(run.claim, ending.why)
+            await self._aside.leave_to_others(run.claim, ending.why)
         self._forget(run)
         self._bell.set()
-
-    async def _hold(self, claim: Claim, why: str) -> None:
-        """A task that this worker does not know: others may."""
-        note("job.unknown_task", job=claim.job_id, task=claim.task, why=why)
-        await self._put_aside([claim], Held.UNKNOWN_TASK)
-
-    async def _put_aside(self, claims: Sequence[Claim], reason: Held) -> None:
-        try:
-            async with timeout(_STOP_GRACE):
-                await self._store.holds.hold(claims, reason)
-        except (HoldfastError, TimeoutError) as error:
-            note("worker.hold_failed", jobs=len(claims), error=repr(error))
-            self._returns.begin(claims)
 
     def _over(self, run: Run) -> None:
         self._forget(run)
