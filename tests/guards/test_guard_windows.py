@@ -51,3 +51,12 @@ def test_a_cleared_window_is_like_a_new_one(window):
     assert window.totals(1.0) == (0, 0, 0)
     window.add(2.0, False, False)
     assert window.totals(2.0) == (1, 0, 0)
+
+
+def test_a_thread_that_was_overtaken_does_not_make_the_window_forget():
+    """It looked at the clock before the one who counted first: the newest part was begun anew."""
+    window = TimeWindow(10)
+    for now in (9.99, 10.01, 9.99, 10.02):
+        window.add(now, True, False)
+    assert window.totals(10.02) == (4, 4, 0)
+    assert window.totals(9.98) == (4, 4, 0)

@@ -40,7 +40,7 @@ class TimeWindow:
     def add(self, now: float, failed: bool, slow: bool, /) -> None:
         number = int(now // self._width)
         if number != self._now:
-            self._move(number)
+            number = self._move(number)
         part = self._parts[number % PARTS]
         part[0] += 1
         self._calls += 1
@@ -57,18 +57,21 @@ class TimeWindow:
             self._move(number)
         return Totals(self._calls, self._failures, self._slow)
 
-    def _move(self, number: int) -> None:
-        """Forget the parts that have left the window."""
+    def _move(self, number: int) -> int:
+        """Forget the parts that have left the window. A thread may have looked at the clock before one that came first."""
         old = self._now
+        if old is not None and number < old:
+            return old
         self._now = number
         if old is None:
-            return
+            return number
         for each in range(max(old + 1, number - PARTS + 1), number + 1):
             part = self._parts[each % PARTS]
             self._calls -= part[0]
             self._failures -= part[1]
             self._slow -= part[2]
             part[:] = (0, 0, 0)
+        return number
 
 
 class CountWindow:
