@@ -45,9 +45,10 @@ def parse_retry_after(text: str | None, longest: float = LONGEST_PAUSE) -> float
     """Seconds to wait, from 0 to `longest`; both forms are read. None: it said nothing that can be read (with a note)."""
     if text is None:
         return None
-    found = _NUMBER.fullmatch(text.strip())
-    if found is not None:
-        return longest if len(found[1]) > _DIGITS else min(float(found[0]), longest)
+    found = [_NUMBER.fullmatch(each.strip()) for each in text.split(",")]  # said twice, it comes as a list
+    numbers = [each for each in found if each is not None]
+    if len(numbers) == len(found):
+        return max(longest if len(each[1]) > _DIGITS else min(float(each[0]), longest) for each in numbers)
     try:
         moment = parsedate_to_datetime(text).timestamp()
     except (ValueError, TypeError, OverflowError, IndexError):
