@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 
 import pytest
@@ -136,3 +137,15 @@ async def test_a_failure_that_was_handled_is_handled_again(hf):
 
     trip, history = await history_of(hf, handling, signals=(), car=ValueError("no cars"))
     assert await replay(trip, history)
+
+
+async def test_a_wait_in_a_task_group_is_where_the_history_ends(hf):
+    async def grouped(saga, where):
+        async with asyncio.TaskGroup() as group:
+            group.create_task(saga.signal("how"))
+            group.create_task(saga.signal("when"))
+
+    trip, history = await history_of(hf, grouped, signals=())
+    found = await replay(trip, history)
+    assert found, found.told
+    assert "wait/signal/" in found.told

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Generator, Iterator
+from collections.abc import Generator
 from contextlib import contextmanager
 from functools import partial
 from typing import Any
@@ -22,6 +22,7 @@ from holdfast.kernel.outcomes import RESULT_LIMIT
 from holdfast.kernel.randomness import jittered
 from holdfast.kernel.telemetry import note
 from holdfast.sagas.endings import Asked, Failed, OutOfTime, is_cancelled
+from holdfast.sagas.groups import called
 from holdfast.sagas.log import SagaLog
 from holdfast.sagas.pivots import Pivots, Verdict
 from holdfast.sagas.running import RunningSaga, together
@@ -102,28 +103,18 @@ class Carrier:
         """What hangs between steps is cut off too, when its saga is out of time and has not passed its pivot."""
         left = None if self._log.pivot is not None else self._log.time_left
         if left is None:
-            return await self._function(saga, args, kwargs)
+            return await called(self._script.function, saga, args, kwargs)
         limit = timeout(max(0.0, left) + _GRACE)
         self._log.at_pivot = partial(limit.reschedule, None)
         try:
             async with limit:
-                return await self._function(saga, args, kwargs)
+                return await called(self._script.function, saga, args, kwargs)
         except TimeoutError:
             if limit.expired():
                 raise self._steps.end_with(OutOfTime("its timeout has passed between its steps")) from None
             raise
         finally:
             self._log.at_pivot = None
-
-    async def _function(self, saga: RunningSaga, args: list[Any], kwargs: dict[str, Any]) -> Any:
-        """A group of its own making, as TaskGroup raises one, is what has failed in it; when nothing has, it rests."""
-        try:
-            return await self._script.function(saga, *args, **kwargs)
-        except BaseExceptionGroup as group:
-            stops, rest = group.split(Suspended)
-            if stops is None:
-                raise
-            raise rest or saga.suspend(together([*_each(stops)])) from None
 
     async def _done(self, result: Any, text: str | None) -> Any:
         written = await self._log.move(Move(state=SagaState.DONE, result=text))
@@ -265,14 +256,6 @@ def _check_not_suspended(saga: RunningSaga) -> None:
     """Its code may have caught that it was to rest, and gone on without steps."""
     if saga.suspended:
         raise together([*saga.suspended.values()])
-
-
-def _each(group: BaseExceptionGroup[Suspended]) -> Iterator[Suspended]:
-    for each in group.exceptions:
-        if isinstance(each, BaseExceptionGroup):
-            yield from _each(each)
-        else:
-            yield each
 
 
 def _meant(error: BaseException) -> Exception:

@@ -14,6 +14,7 @@ from holdfast.jobs.job import Job
 from holdfast.jobs.step_log import Place
 from holdfast.jobs.steps import Steps
 from holdfast.kernel.codec import encode
+from holdfast.sagas.groups import called
 from holdfast.sagas.log import SagaLog
 from holdfast.sagas.plans import read
 from holdfast.sagas.running import RunningSaga
@@ -93,7 +94,7 @@ class _Rehearsal:
         signature = self._saga.task.signature
         args, kwargs = signature.arrange(signature.decode(encode(self._found["args"] or {})))
         try:
-            result = await self._saga.function(running, *args, **kwargs)
+            result = await called(self._saga.function, running, args, kwargs)
             await steps.check_all_asked()
         except Suspended as stop:
             return self._at_the_end(stop, steps)
