@@ -93,3 +93,21 @@ async def test_a_saga_with_all_the_steps_it_may_have_is_undone(hf, monkeypatch):
     record = await run.record()
     assert (record.state, done) == (SagaState.UNDONE, ["0", "1", "2", "undo 2", "undo 1", "undo 0"])
     assert "at most 3 steps" in record.error
+
+
+async def test_sagas_may_start_others_however_deep(hf):
+    """The id of each is made of its parent's, and has an end."""
+
+    @hf.saga("trip")
+    async def trip(saga, deep: int) -> int:
+        await saga.step("leg", do, str(deep), undo=Undo(undo, str(deep)))
+        below = 0 if deep == 0 else await saga.run_child(trip, deep - 1)
+        if deep == 1:
+            raise ValueError("too deep")
+        return below + 1
+
+    run = await trip.start(70, id="t")
+    for _ in range(10):
+        await drain(hf, most=2_000)
+    assert (await run.record()).state is SagaState.UNDONE
+    assert done == [str(each) for each in range(70, -1, -1)] + [f"undo {each}" for each in range(71)]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import hashlib
 from collections import Counter
 from collections.abc import Awaitable, Callable
 from contextvars import ContextVar
@@ -33,6 +34,8 @@ from holdfast.store.saga_records import Move, NewSaga, SagaState, Wait
 from holdfast.store.saga_verdicts import UNDO, WAIT
 
 _LONGEST = 400  # bytes of a step's name: that of its undo is longer
+_LONGEST_ID = 480  # bytes of a child's: one that a person lets run anew has a longer one
+_SHOWN_OF_ID = 200  # bytes of its parent's that stand in a shorter one
 _branch: ContextVar[str] = ContextVar("holdfast_saga_branch", default="")  # which of many at once
 
 
@@ -235,10 +238,16 @@ class RunningSaga:
         place = self._next_wait(f"saga/{saga.name}")
         if id == self.id:
             raise UsageError(f"The saga {id!r} cannot wait for itself. Give the other an id of its own.")
-        child = saga.new(
-            args, id=f"{self.id}/{place.removeprefix(WAIT)}" if id is None else id, parent=self.id
-        )
+        child = saga.new(args, id=self._id_below(place) if id is None else id, parent=self.id)
         return await self._suspending(self._waits.child(place, child, saga.returns))
+
+    def _id_below(self, place: str) -> str:
+        """Of the saga that this step starts: alike in every run, and short enough however deep it is."""
+        whole = f"{self.id}/{place.removeprefix(WAIT)}"
+        if len(whole.encode()) <= _LONGEST_ID:
+            return whole
+        begin = self.id.encode()[:_SHOWN_OF_ID].decode(errors="ignore")
+        return f"{begin}/#{hashlib.sha256(whole.encode()).hexdigest()[:32]}"
 
     async def _suspending(self, wait: Awaitable[Any]) -> Any:
         try:
