@@ -154,6 +154,14 @@ def test_when_the_store_is_back_nobody_has_more_than_his_share_until_all_have_no
     assert [slices.take("api", "", 1.0).units for _ in range(5)] == [1, 1, 1, 1, 0]
 
 
+@pytest.mark.parametrize(
+    ("rate", "burst", "shared"), [(30, 1, 12), (30, 4, None), (30, 30, None), (0.2, 1, None)]
+)
+def test_a_burst_that_costs_a_part_of_the_rate_is_told(clock, rate, burst, shared):
+    slices = _shared(rate=rate, burst=burst)
+    assert [each for _, each in slices.slower()] == ([] if shared is None else [pytest.approx(shared)])
+
+
 # --- who waits ---
 
 

@@ -81,6 +81,10 @@ class GuardFleet(Looping):
         self._next_report = self._next_people = 0.0
         self._is_leaving = False
         self._slices.come_back()
+        for limiter, rate in self._slices.slower():
+            note(
+                "guards.slower", limiter=limiter.name, rate=limiter.fastest, burst=limiter.burst, shared=rate
+            )
         await self._turn()  # what is open or held for all is so before the first call
         if self._trouble is not None and self._people is not None:
             self._slices.count_first()

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections import OrderedDict
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
 from heapq import heappop, heappush
 from itertools import count, islice
@@ -29,6 +29,7 @@ _FORGOTTEN = 60.0  # seconds without a question after which a key is
 _BELIEVED = 10.0  # seconds after which all who are there have said so
 _HEARD = 0.5  # seconds after which those who start together have heard of each other,
 _COUNTS = 5.0  # if anybody answers: after that nobody is waited for
+_WHOLE = 0.9  # of its rate: nobody minds the rest
 _NOTICED = 2.0  # seconds after which all have noticed that the store answers again
 _COUNTING = 0.02  # seconds until the processes may have been counted
 _GLANCE = 8  # how many of the oldest are looked at for each new key, when there are too many
@@ -87,6 +88,12 @@ class Slices:
         self._limiters[limiter.name] = (limiter, terms)
         self._pots.setdefault(limiter.name, OrderedDict())
         limiter.share(self, most=terms.size)
+
+    def slower(self) -> Iterator[tuple[Limiter, float]]:
+        """Limiters whose burst is so small that their rate is, and what is left of it."""
+        for limiter, terms in self._limiters.values():
+            if (rate := terms.rate(limiter.fastest)) < limiter.fastest * _WHOLE:
+                yield limiter, rate
 
     # --- the port; the limiter's lock is held ---
 

@@ -169,6 +169,7 @@ _TOLD = {
     "scheduler.failed": "the scheduler failed (schedule: {schedule}): {error}",
     "schedule.passed_over": "schedule {schedule} was passed over at {nominal}: {why}",
     "guards.alone": "guards go on by themselves, each of {processes} processes with its share: {error}",
+    "guards.slower": "limiter {limiter} gets {shared} of its {rate} calls a second: burst={burst} is too small to be shared, raise it",
     "guards.together": "guards share their state again",
     "breaker.opened": "breaker {breaker} is open",
     "breaker.closed": "breaker {breaker} is closed",
