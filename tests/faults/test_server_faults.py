@@ -35,6 +35,16 @@ async def cross(job: Job, first: str, second: str) -> None:
         await tx.execute("UPDATE effects SET token = token + 1 WHERE kind = $1", second)
 """
 
+BILL = """
+hf.event("order.placed")
+
+@hf.on("order.*", group="billing", retry=QUICK)
+async def bill(event: Event, tx: Tx) -> None:
+    sql = "INSERT INTO effects (job, token, kind) VALUES ($1, $2, $3)"
+    await tx.execute(sql, event.id, event.version or 0, event.key or "")
+    mark("handled", event=event.id)
+"""
+
 
 @pytest.fixture(scope="module")
 def server():
@@ -67,6 +77,29 @@ async def test_the_postmaster_is_killed(server, shaky):
     assert {(await shaky.record(job)).id for job in jobs} == set(jobs)
     await shaky.all_become(jobs)
     assert sorted(job for job, _ in await shaky.effects()) == sorted(jobs)
+
+
+async def test_the_postmaster_is_killed_while_events_stream(server, shaky, valkey):
+    """That events were published, and that jobs are ready, is not waited for: what it forgets of that is done again, and no more."""
+    shaky.program(BILL)
+    shaky.hf.event("order.placed", unheard=True)
+    transport = {"HOLDFAST_TRANSPORT_URL": f"{valkey.url}?topic=killed-postmaster"}
+    for _ in range(2):
+        await shaky.started(lease=4, **transport)
+    ids: list[str] = []
+    for round_ in range(1, 4):
+        ids += [(await shaky.hf.emit("order.placed", key=f"k{n % 5}")).id for n in range(40)]
+        await shaky.marked("handled", 40 * round_ - 25)
+        server.kill()
+        await asyncio.to_thread(server.start_again)
+
+    async def all_are_handled():
+        return set(ids) <= {event for event, _ in await shaky.effects()}
+
+    await until(all_are_handled, 60)
+    assert sorted(event for event, _ in await shaky.effects()) == sorted(ids)
+    log = await shaky.hf.store.outbox.log()
+    assert [event.position for event in log] == list(range(1, len(ids) + 1))
 
 
 async def test_a_failover_to_read_only(server, shaky):
