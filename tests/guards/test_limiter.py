@@ -52,8 +52,9 @@ def test_a_call_may_cost_more(clock):
 def test_a_cost_that_is_no_number_does_not_make_the_limiter_forget(clock):
     limiter = Limiter(rate=10, burst=10)
     assert taken(limiter) == 10
-    with pytest.raises(UsageError, match="not nan"):
-        limiter.try_take(float("nan"))
+    for cost, shown in ((float("nan"), "nan"), ("3", "'3'"), (None, "None")):
+        with pytest.raises(UsageError, match=f"not {shown}"):
+            limiter.try_take(cost)
     assert taken(limiter) == 0
 
 

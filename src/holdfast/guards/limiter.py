@@ -6,7 +6,6 @@ from collections.abc import Callable
 from types import TracebackType
 from typing import Any, TypeVar
 
-from holdfast.guards.checks import check_number
 from holdfast.guards.faults import Fault
 from holdfast.guards.headers import (
     LONGEST_PAUSE,
@@ -16,7 +15,9 @@ from holdfast.guards.headers import (
     parse_rest,
     ratelimit_headers,
 )
-from holdfast.guards.meters import Meter, Pace
+from holdfast.guards.limiter_keys import LimiterKeys
+from holdfast.guards.meters import Meter
+from holdfast.guards.paces import Pace, check_rate
 from holdfast.guards.ports import SLICE, LimiterRecord, Quota, Slice
 from holdfast.guards.registry import Registry
 from holdfast.guards.reservations import Reservation, carried
@@ -27,10 +28,8 @@ from holdfast.kernel.loops import new_lock
 from holdfast.kernel.names import check_int, check_name, check_seconds
 from holdfast.kernel.show import show
 from holdfast.kernel.telemetry import note
-from holdfast.kernel.templates import Template
 
 T = TypeVar("T")
-_FASTEST, _SLOWEST = 1e6, 1e-5  # calls a second
 _FULL = 1.0  # seconds after which there may be room for another key
 _SHORTEST = 0.001  # seconds between asking a fleet for quota
 _UNCALLED = 0.5  # seconds after which who waits for it asks by himself
@@ -46,7 +45,7 @@ class Limiter:
     """
 
     __slots__ = (
-        "_lock", "_longest_pause", "_most", "_name", "_pace", "_per", "_quota", "_rate", "_registry", "_single", "_wait"
+        "_keys", "_lock", "_longest_pause", "_most", "_name", "_pace", "_quota", "_rate", "_registry", "_single", "_wait"
     )  # fmt: skip
 
     def __init__(
@@ -63,25 +62,15 @@ class Limiter:
         quota: Quota | None = None,
         name: str | None = None,
     ) -> None:
-        self._rate = check_number("rate", rate, _SLOWEST, _FASTEST)
-        size = check_number("burst", max(1.0, self._rate) if burst is None else burst, 1.0, 1e9)
-        self._pace = Pace(
-            start=1 / self._rate,
-            fastest=1 / _check_bound("ceiling", ceiling, self._rate, low=self._rate, high=_FASTEST),
-            slowest=1 / _check_bound("floor", floor, self._rate, low=_SLOWEST, high=self._rate),
-            burst=size,
-        )
-        self._per = None if per is None else Template("per", per)
-        if self._per is not None and not self._per.fields:
-            raise UsageError(
-                f'per={show(per)} names nothing: write what differs in braces, as in "user:{{user_id}}".'
-            )
+        self._rate = check_rate(rate)
+        self._pace = Pace.of(self._rate, burst=burst, floor=floor, ceiling=ceiling)
+        self._keys = LimiterKeys(per)
         self._registry = Registry(check_int("keys", keys, 1, 10_000_000), self._pace)
         self._single = Meter(self._pace)  # for calls without a key
         self._wait = check_seconds("wait", wait, 0.0, 86_400)
         self._longest_pause = check_seconds("longest_pause", longest_pause, 0.0, 86_400)
         self._quota = quota
-        self._most = size  # that one call may cost
+        self._most = self._pace.burst  # that one call may cost
         self._name = name if name is None else check_name("limiter", name)
         self._lock = new_lock()
 
@@ -166,7 +155,11 @@ class Limiter:
 
     def reserved(self, key: str, cost: float, now: float, longest: float) -> Reservation | float:
         """A reservation within `longest` seconds, or in how many seconds it is worth asking again. Nothing waits here."""
-        if not 0 < cost <= self._most:  # no NaN passes: it would forget all that was taken
+        try:
+            fits = 0 < cost <= self._most  # no NaN does: it would forget all that was taken
+        except TypeError:
+            fits = False
+        if not fits:
             raise self._too_much(cost)
         if (found := carried(self, key, cost)) is not None and now + longest >= found.at and found.spend(now):
             return Reservation(self, found.key, cost, max(now, found.at), found.receipt, until=found.until)
@@ -325,7 +318,7 @@ class Limiter:
     def restore(self, record: LimiterRecord, age: float = 0.0, *, key: str = "") -> None:
         """Go on as a record says that was made `age` seconds ago."""
         now = monotonic()
-        rate = check_number("rate", record.rate, _SLOWEST, _FASTEST)
+        rate = check_rate(record.rate)
         left = check_seconds("paused_for", record.paused_for) - check_seconds("age", age)
         with self._lock:
             if (meter := self._registry.get(key, now) if key else self._single) is not None:
@@ -382,23 +375,11 @@ class Limiter:
     @property
     def fields(self) -> tuple[str, ...]:
         """What `per` names."""
-        return () if self._per is None else self._per.fields
+        return self._keys.fields
 
     def key_for(self, *values: Any, **named: Any) -> str:
         """The key that `per` makes of these values; without `per`, the one value as text."""
-        if self._per is None:
-            return (
-                Template("key", "{value}").render({"value": values[0]})
-                if len(values) == 1
-                else _no_key(values)
-            )
-        fields = self._per.fields
-        given = dict(zip(fields, values, strict=False)) | named
-        if len(values) > len(fields) or given.keys() != set(fields):
-            raise UsageError(
-                f"per={self._per} needs {', '.join(fields)}; {show([*values, *named])} was given."
-            )
-        return check_name("key", self._per.render(given))
+        return self._keys.of(values, named)
 
     def allowance(self, *, key: str = "") -> Allowance:
         """What is left for this key; nothing is taken."""
@@ -435,19 +416,3 @@ class Limiter:
 
     def __repr__(self) -> str:
         return f"<Limiter {self.name!r} {self._rate:g}/s burst {self._pace.burst:g}>"
-
-
-def _check_bound(kind: str, value: float | None, rate: float, *, low: float, high: float) -> float:
-    if value is None:
-        return rate
-    checked = check_number(kind, value, _SLOWEST, _FASTEST)
-    if not low <= checked <= high:
-        side = "at least" if kind == "ceiling" else "at most"
-        raise UsageError(f"{kind}={value:g} must be {side} rate={rate:g}, where the limiter begins.")
-    return checked
-
-
-def _no_key(values: tuple[Any, ...]) -> str:
-    raise UsageError(
-        f'Say what the values {show(list(values))} are with per=, such as "user:{{user_id}}"; without, one is the key.'
-    )

@@ -9,6 +9,7 @@ from __future__ import annotations
 from heapq import heapify, heappop, heappush
 from typing import TypeAlias
 
+from holdfast.guards.paces import Pace
 from holdfast.kernel.randomness import jittered, random
 
 FASTER, SLOWER = 0.9, 2.0  # what an answer, and being throttled, do to the interval
@@ -19,15 +20,6 @@ _REMEMBERED = 600.0  # seconds after which having been throttled no longer matte
 # until then, whether it was delayed, which moment had been promised before, and when it was taken.
 Receipt: TypeAlias = tuple[int, int, int, bool, float, float]
 _NOT_LAST = (-1, -1)  # numbers of one who has come to another's moment: others were delayed behind that
-
-
-class Pace:
-    """The intervals that all keys of one limiter share: where they begin, and how far they may move."""
-
-    __slots__ = ("burst", "fastest", "slowest", "start")
-
-    def __init__(self, *, start: float, fastest: float, slowest: float, burst: float) -> None:
-        self.start, self.fastest, self.slowest, self.burst = start, fastest, slowest, burst
 
 
 class Meter:

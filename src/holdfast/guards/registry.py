@@ -6,7 +6,8 @@ from collections import OrderedDict
 from collections.abc import Collection
 from itertools import islice
 
-from holdfast.guards.meters import Meter, Pace
+from holdfast.guards.meters import Meter
+from holdfast.guards.paces import Pace
 
 _GLANCE = 8  # how many of the oldest are looked at for each new key
 _SWEEP = 1.0  # seconds between looking at all
