@@ -221,8 +221,8 @@ class StepsConformance(Conformance):
             step("")
         with raises(UsageError, "Kind"):
             step("a", kind="often")
-        with raises(UsageError, "10001"):
-            step("a", 10_001)
+        with raises(UsageError, "20001"):
+            step("a", 20_001)
         with raises(PayloadError, "result"):
             step("a", result="x" * (256 * 1024 + 1))
         with raises(UsageError, "Step"):
