@@ -34,7 +34,6 @@ class Member:
         self._opened = -1  # the fleet's generation in which it was open, until it is well
         self._refusals = 0
         self._probe: Probe | None = None
-        self._probe_until = 0.0  # then another node may have the right to find out
         self._holds = False  # a person holds it, for the fleet
         self._reset: int | None = None  # the last that was heard of
         self._decides_elsewhere = False
@@ -150,13 +149,9 @@ class Member:
                 await hints.close_fleet(self.name, generation=self._opened)
                 await self._give_up_probe(hints)
                 self._opened = -1
-                return
-            if monotonic() < self._probe_until:
-                return
-            self._probe = None  # nobody has called here meanwhile
+            return
         wanted, self._refusals = breaker.refusals > self._refusals, breaker.refusals
         if wanted:
-            self._probe_until = monotonic() + breaker.lease
             self._probe = await hints.probe(self.name, self._node, permits=1, lease=breaker.lease)
         if self._probe is None and breaker.state is not State.CLOSED:
             self._tell(breaker, _AHEAD)
