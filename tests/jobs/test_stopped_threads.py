@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import queue
 import sys
 import threading
 import time
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import AsyncExitStack
 from functools import partial
 from pathlib import Path
@@ -78,9 +78,20 @@ class Stopper:
         if event == "opcode":
             self._left -= 1
             if self._left == 0:
-                self._others.submit(self._call.stop)
+                self._others.put(self._call.stop)
                 time.sleep(0.002)  # unless this thread holds the lock that it needs, it has come by now
         return self._trace
+
+
+@pytest.fixture
+def others():
+    """A thread that does what it is given. It is there before: who is stopped while it starts a thread may wait for that for ever."""
+    given = queue.SimpleQueue()
+    thread = threading.Thread(target=lambda: [each() for each in iter(given.get, None)])
+    thread.start()
+    yield given
+    given.put(None)
+    thread.join()
 
 
 @pytest.fixture
@@ -105,8 +116,8 @@ async def until(condition):
 
 
 @pytest.mark.parametrize("fails", [False, True])
-async def test_wherever_a_thread_is_stopped_its_block_is_left_once(portal, fails):
-    async def stopped_at(instruction, others):
+async def test_wherever_a_thread_is_stopped_its_block_is_left_once(portal, others, fails):
+    async def stopped_at(instruction):
         block, call, said = Block(), ThreadCall(), []
 
         def body():
@@ -132,9 +143,8 @@ async def test_wherever_a_thread_is_stopped_its_block_is_left_once(portal, fails
         return stopper.has_stopped
 
     instruction = 1
-    with ThreadPoolExecutor(1) as others:
-        while await stopped_at(instruction, others):
-            instruction += 1
+    while await stopped_at(instruction):
+        instruction += 1
     assert instruction > 100
 
 

@@ -57,8 +57,15 @@ class ThreadCall:
             _here.call = self
             return carried(call)
         finally:
-            with self._lock:
-                self._over, _here.call = True, None
+            try:
+                self._end()
+            except Stopped:  # it came before this was done, and a later one must not strike whoever has this thread's number next
+                self._end()
+                raise
+
+    def _end(self) -> None:
+        with self._lock:
+            self._over, _here.call = True, None
 
     def stop(self) -> None:
         with self._lock:
