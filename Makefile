@@ -9,7 +9,7 @@ PYTHON ?=
 run := .venv/bin/python
 ready := .venv/.ready
 # Half of the tests' time is waiting, for leases and signals: more processes than there are cores.
-workers := $(shell expr $$(getconf _NPROCESSORS_ONLN 2>/dev/null || echo 2) + 2)
+workers := $(shell expr $$(getconf _NPROCESSORS_ONLN 2>/dev/null || echo 2) + 4)
 # Tests start hundreds of processes: none of them shall compile everything anew.
 unexport PYTHONDONTWRITEBYTECODE
 # A .venv whose interpreter is gone is made again.

@@ -59,11 +59,14 @@ def _permits(run: Run) -> dict[str, int]:
 
 
 def left(run: Run) -> Iterator[str]:
-    """By its results, at once; and while calls come, some of them are such results."""
+    """By its results, at once; and while calls come, some of them are such results. Whom the limiter refuses asks nobody."""
     permits = _permits(run)
     begun: dict[tuple[str, str], list[float]] = defaultdict(list)
     for call in run.history.of(CALL):
-        begun[call.process, call.asked[0]].append(call.invoked.moment)
+        if not str(call.answer).startswith(
+            "RateLimited"
+        ):  # the other side may have asked for a pause just before
+            begun[call.process, call.asked[0]].append(call.invoked.moment)
     for process, guard, since, until in _half_open(run):
         tries = sum(max(since, run.healed) < moment < until for moment in begun[process, guard])
         if tries > permits[guard] * _TRIES:

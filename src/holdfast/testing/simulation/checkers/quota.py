@@ -66,8 +66,13 @@ def over_all(run: Run) -> Iterator[str]:
     for (name, key), admitted in _admitted(run).items():
         spec, bucket = _spec(run, name), Bucket()
         granted = [each for each in admitted if each.nodes == 0]
+        rates = _granted_at(run, (name, key))
         for place, each in enumerate(granted):
             rate = max(other.rate for other in _recent(granted, place))
+            # One that calls no more may have made it faster for all.
+            rate = max(
+                [rate, *(told for moment, told in rates if each.moment - _RECENT <= moment <= each.moment)]
+            )
             if _was_set_forward(run, each.moment):
                 bucket.level = 0.0
             if bucket.add(each.moment, rate) > spec.burst + _HAIR:
@@ -122,6 +127,17 @@ def _recent(admitted: list[Admitted], place: int) -> Iterator[Admitted]:
         if other.moment < end - _RECENT and other is not admitted[place - 1]:
             return
         yield other
+
+
+def _granted_at(run: Run, key: Key) -> list[tuple[float, float]]:
+    """When the store granted something, and the rate that it went by."""
+    return [
+        (call.answered.moment, grant.rate)
+        for call in run.history.of("take")
+        if call.answered is not None and call.kind == "ok"
+        for grant in call.answer
+        if (grant.name, grant.key) == key and grant.units > 0
+    ]
 
 
 def _was_set_forward(run: Run, moment: float) -> bool:
