@@ -5,9 +5,11 @@ from __future__ import annotations
 import asyncio
 import os
 import time
+from contextlib import suppress
 
 import pytest
 import redis.asyncio
+from waiting import until
 
 from holdfast.fleet.redis import RedisGuards
 from holdfast.kernel.errors import NotOpen, StoreError, StoreFull, StoreReadOnly, StoreUnavailable, UsageError
@@ -140,6 +142,13 @@ async def test_a_frozen_server_is_given_up_in_time_and_found_again(own_valkey, o
     crowd = await asyncio.gather(*(works(guards, "a") for _ in range(30)), return_exceptions=True)
     assert {type(answer) for answer in crowd} == {StoreUnavailable}
     own_valkey.thaw()
+
+    async def is_back():  # with all the connections that were begun meanwhile before it
+        with suppress(StoreUnavailable):
+            await works(guards, "a")
+            return True
+
+    await until(is_back)
     grants = await asyncio.gather(*(works(guards, f"k{n}") for n in range(50)))
     assert len(grants) == 50
 
