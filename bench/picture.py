@@ -45,13 +45,11 @@ PANELS = {
     "guard_all_waiting_p50": "Everything, when the call waits, median, µs",
     "guard_all_waiting_p99": "Everything, when the call waits, p99, µs",
 }
-OF_GUARDS = "What a guard adds to a call, measured in one run; logarithmic scales, less is better."
-OF_EVENTS = (
-    "Events: Holdfast beside FastStream and the raw clients (limit), measured in one run; logarithmic scales."
-)
-OF_SAGAS = "Sagas: Holdfast beside DBOS and what the store itself could do (limit), measured in one run; logarithmic scales."
+OF_GUARDS = "What a guard adds to a call, each measure in one run; logarithmic scales, less is better."
+OF_EVENTS = "Events: Holdfast beside FastStream and the raw clients (limit), each measure in one run; logarithmic scales."
+OF_SAGAS = "Sagas: Holdfast beside DBOS and what the store itself could do (limit), each measure in one run; logarithmic scales."
 TITLE = (
-    "Holdfast beside its peers, measured in one run; logarithmic scales. "
+    "Holdfast beside its peers, each measure in one run; logarithmic scales. "
     "Hatched: a job that was acknowledged may be lost with the power."
 )
 TITLES = {("guard_",): OF_GUARDS, ("event", "emit"): OF_EVENTS, ("sagas", "sleeping"): OF_SAGAS}
