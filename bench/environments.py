@@ -70,7 +70,8 @@ def _with_uv(folder: Path, lock: Path) -> None:
 def _with_pip(folder: Path, lock: Path) -> None:
     _run(sys.executable, "-m", "venv", "--clear", str(folder))
     interpreter = str(folder / "bin" / "python")
-    _run(interpreter, "-m", "pip", "install", "--quiet", "--require-hashes", "-r", str(lock))
+    # All that is needed is locked, and an older pip takes an extra (`psycopg[binary]`) for something that is not.
+    _run(interpreter, "-m", "pip", "install", "--quiet", "--no-deps", "--require-hashes", "-r", str(lock))
 
 
 def _run(*command: str, given: str | None = None) -> None:
