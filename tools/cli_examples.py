@@ -26,7 +26,7 @@ from holdfast.kernel.world import inhabit
 from holdfast.runtime.cli import main as holdfast
 from holdfast.store.breakers import BreakerReport, BreakerState
 from holdfast.store.cache_records import Load
-from holdfast.store.event_records import Delivery, NewEvent
+from holdfast.store.event_records import Delivery, NewEvent, NewStray
 from holdfast.store.ports import Store
 from holdfast.store.records import Claim, Finish, NewJob
 from holdfast.store.saga_records import Move, NewSaga, Rest, SagaState
@@ -207,7 +207,10 @@ async def _events(store: Store, clock: ManualClock) -> None:
     ship = _delivery(12, "on:shipping:ship", billed)
     await store.inbox.deliver("shipping", [Delivery(billed.id, ship)], upto=2)
     await _end(store, "events", Done())
-    await store.strays.keep("redis", "billing", b'{"id": 7, "total"', "This is not JSON: Expecting value.")
+    broken = NewStray(b'{"id": 7, "total"', "This is not JSON: Expecting value.")
+    body = b'{"specversion":"1.0","id":"8","source":"/shop","type":"order.returned"}'
+    unknown = NewStray(body, "Nobody here hears or declares order.returned.", "order.returned")
+    await store.strays.keep("redis", "billing", [broken, unknown])
     await store.leases.release(relay)
 
 

@@ -9,9 +9,10 @@ from waiting import heard, until
 
 from holdfast import Backoff, Event, EventSettings, Holdfast, Tx
 from holdfast.events import consumer as consuming
+from holdfast.events import quarantine
 from holdfast.events.members import Members
 from holdfast.kernel.crashpoints import Crash, armed
-from holdfast.kernel.errors import LeaseLost
+from holdfast.kernel.errors import LeaseLost, StoreUnavailable
 from holdfast.store.states import Held, State
 from holdfast.testing import drain
 from holdfast.testing.memory import MemoryBroker, MemoryTransport
@@ -318,25 +319,82 @@ async def test_what_nobody_understands_is_kept_as_it_came_and_stops_nobody(far, 
     assert len(notes) == 2 and broker.backlog("billing") == 0
 
 
-async def test_a_type_that_nobody_hears_is_told_once(far, broker, monkeypatch):
-    """It is acknowledged for good, and on a shared topic most may be of that kind; others may make up types without end."""
-    monkeypatch.setattr(consuming, "_TOLD", 3)
+def foreign(number, type_):
+    return Message(
+        "7",
+        "t",
+        None,
+        b'{"specversion":"1.0","id":"%d","source":"/s","type":"%s"}' % (number, type_.encode()),
+    )
+
+
+async def test_an_unknown_type_is_kept_as_it_came_and_told_once(far, broker, monkeypatch):
+    """A pattern may be mistyped, or this version too old. Others may make up types without end."""
+    monkeypatch.setattr(quarantine, "_TOLD", 3)
     counts(far)
     await move_events(far)
     consumer = far.bus.consumer(far.bus.groups[0], "t")
     lease = await group_lease(far)
-    with heard("group.unheard") as notes:
-        for types in (["a.x", "a.x", "a.y"], ["a.x", "a.z", "a.more"]):
-            bodies = [
-                b'{"specversion":"1.0","id":"%d","source":"/s","type":"%s"}' % (number, each.encode())
-                for number, each in enumerate(types)
-            ]
-            broker.store([Message("7", "t", None, body) for body in bodies])
+    sent = [foreign(number, f"a.{each}") for number, each in enumerate(["x", "x", "y", "x", "z", "more"])]
+    with heard("group.unknown_type") as notes:
+        for part in (sent[:3], sent[3:]):
+            broker.store(part)
             assert await consumer.catch_up(lease)
     assert [(note["group"], note["type"]) for note in notes] == [
         ("billing", each) for each in ("a.x", "a.y", "a.z")
     ]
     assert broker.backlog("billing") == 0
+    kept = await far.outbox.strays()
+    assert [each.raw for each in kept] == [message.body for message in sent[::-1]]
+    assert (kept[0].type, kept[0].reason) == ("a.more", "Nobody here hears or declares a.more.")
+
+
+async def test_what_is_declared_or_heard_by_others_of_the_program_is_passed_over(far, broker):
+    counts(far)
+    far.event("note.taken", unheard=True)
+
+    @far.on("mail.*", group="mail")
+    async def mail(event: Event) -> None: ...
+
+    await move_events(far)
+    broker.store([foreign(1, "note.taken"), foreign(2, "mail.sent"), foreign(3, "note.lost")])
+    await drain(far)
+    assert {(each.group, each.type) for each in await far.outbox.strays()} == {
+        ("billing", "note.lost"),
+        ("mail", "note.lost"),
+    }
+
+
+async def test_types_of_other_programs_are_passed_over(url, broker):
+    settings = EventSettings(others=["stock.**", "note.taken"])
+    async with Holdfast(url, transport=MemoryTransport(broker), events=settings) as hf:
+
+        @hf.on("order.*", group="billing")
+        async def bill(event: Event) -> None: ...
+
+        await move_events(hf)
+        types = ["stock.shelf.filled", "note.taken", "note.lost"]
+        broker.store([foreign(number, each) for number, each in enumerate(types)])
+        await drain(hf)
+        assert [each.type for each in await hf.outbox.strays()] == ["note.lost"]
+        assert broker.backlog("billing") == 0
+
+
+async def test_an_unknown_type_is_not_acknowledged_when_it_cannot_be_kept(far, broker, monkeypatch):
+    counts(far)
+    await move_events(far)
+    broker.store([foreign(1, "a.x")])
+
+    async def fail(*_):
+        raise StoreUnavailable("the disk is full")
+
+    consumer, lease = far.bus.consumer(far.bus.groups[0], "t"), await group_lease(far)
+    with monkeypatch.context() as patch, pytest.raises(StoreUnavailable):
+        patch.setattr(type(far.store.strays), "keep", fail)
+        await consumer.catch_up(lease)
+    assert broker.backlog("billing") == 1
+    assert await consumer.catch_up(lease)
+    assert len(await far.outbox.strays()) == 1 and broker.backlog("billing") == 0
 
 
 async def test_events_that_others_have_made_are_heard(far, broker):

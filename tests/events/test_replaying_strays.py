@@ -9,6 +9,7 @@ import pytest
 from holdfast import Event, EventSettings, Holdfast, Tx
 from holdfast.kernel.clock import now
 from holdfast.kernel.errors import PayloadError, UsageError
+from holdfast.store.event_records import NewStray
 from holdfast.testing import drain
 from holdfast.testing.memory import MemoryBroker, MemoryTransport
 from holdfast.testing.relaying import move_events
@@ -89,7 +90,7 @@ async def test_what_was_delivered_before_a_crash_is_not_handled_twice(shop):
     """Whoever replays may die between the delivery and the end of the stray."""
     await put(shop, made())
     await drain(shop, raise_dead=True)
-    stray = await shop.store.strays.keep("memory", "billing", made(), "an older version could not read it")
+    [stray] = await shop.store.strays.keep("memory", "billing", [NewStray(made(), "it could not be read")])
     assert await shop.outbox.replay_stray(stray)
     await drain(shop, raise_dead=True)
     assert len(shop.seen) == 1
@@ -104,7 +105,8 @@ async def test_the_headers_of_a_stray_are_kept(shop):
     assert stray.raw == b"NATS/1.0\r\nNats-Msg-Id: m0\r\n\r\nbroken"
     with pytest.raises(PayloadError, match="not JSON"):
         await shop.outbox.replay_stray(stray.id)
-    kept = await shop.store.strays.keep("nats", "billing", b"NATS/1.0\r\na: b\r\n\r\n" + made(), "why")
+    with_headers = NewStray(b"NATS/1.0\r\na: b\r\n\r\n" + made(), "why")
+    [kept] = await shop.store.strays.keep("nats", "billing", [with_headers])
     assert await shop.outbox.replay_stray(kept), "the message is read without them"
 
 
@@ -112,7 +114,7 @@ async def test_the_headers_of_a_stray_are_kept(shop):
 async def test_a_group_that_only_others_run_is_replayed_by_what_they_say(shop, url):
     from holdfast.events.members import Members
 
-    stray = await shop.store.strays.keep("memory", "billing", made(), "why")
+    [stray] = await shop.store.strays.keep("memory", "billing", [NewStray(made(), "why")])
     members = Members(shop.store, shop.bus.groups, member="m")
     async with Holdfast(url) as other:
         with pytest.raises(UsageError, match="billing"):
@@ -125,3 +127,24 @@ async def test_a_group_that_only_others_run_is_replayed_by_what_they_say(shop, u
 
 def test_a_received_message_has_no_headers_unless_the_broker_has():
     assert Received(b"", "1").headers == {}
+
+
+@pytest.mark.parametrize("transport", BROKERS, indirect=True)
+async def test_an_unknown_type_waits_for_a_version_that_hears_it(shop, url):
+    """An older program kept it; the newer one hears it, and a person has it delivered."""
+    await put(shop, made(type="store.paid"), made(id="8"))
+    await drain(shop, raise_dead=True)
+    assert [event.id for event in shop.seen] == ["8"]
+    [stray] = await shop.outbox.strays(type="store.paid")
+    assert stray.raw.endswith(made(type="store.paid"))
+    newer, seen = Holdfast(url), []
+
+    @newer.on("store.*", group="billing")
+    async def handle(event: Event) -> None:
+        seen.append(event.id)
+
+    async with newer:
+        assert await newer.outbox.replay_stray(stray.id)
+        await drain(newer, raise_dead=True)
+    assert seen == ["7"]
+    assert await shop.outbox.strays() == []

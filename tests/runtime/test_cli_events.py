@@ -12,7 +12,7 @@ from waiting import until
 
 from holdfast.kernel.ids import new_id
 from holdfast.kernel.outcomes import Done, Retry
-from holdfast.store.event_records import Delivery, NewEvent
+from holdfast.store.event_records import Delivery, NewEvent, NewStray
 from holdfast.store.records import Finish, NewJob
 from holdfast.transport.url import open_transport
 from tools.local_server import free_port
@@ -146,9 +146,10 @@ def test_groups_of_a_broker_are_listed_and_forgotten(shop, valkey, monkeypatch):
 
 def test_strays_are_shown_as_they_came(shop, on_store):
     async def stray(store):
-        return await store.strays.keep("redis", "billing", b"\xff\x1b[31mred", "This is not UTF-8")
+        found = NewStray(b"\xff\x1b[31mred", "This is not UTF-8")
+        return await store.strays.keep("redis", "billing", [found])
 
-    number = str(on_store(stray))
+    [number] = map(str, on_store(stray))
     assert shop("outbox", "strays") == 0 and "not UTF-8" in shop.out
     assert shop("outbox", "strays", "show", number) == 0
     assert r"\xff\x1b[31mred" in shop.out  # it cannot command the terminal
@@ -162,7 +163,7 @@ def test_strays_are_replayed(shop, on_store):
     async def stray(store):
         hears = '[{"patterns":["order.*"],"task":"on:billing","queue":"events"}]'
         await store.groups.announce("billing", "m", hears, ttl=60)
-        return [await store.strays.keep("redis", "billing", raw, "why") for raw in (b"1", b"2")]
+        return await store.strays.keep("redis", "billing", [NewStray(raw, "why") for raw in (b"1", b"2")])
 
     async def left(store):
         return [each.id for each in await store.strays.find()], [
@@ -179,6 +180,45 @@ def test_strays_are_replayed(shop, on_store):
     assert on_store(left) == ([int(two)], [f'{{"event":{message}}}'])
     [answer] = shop.json("outbox", "strays", "replay", "999")["replayed"]
     assert answer["id"] == 999 and "no such stray" in answer["error"]
+
+
+def test_strays_of_a_type_are_listed_replayed_and_dropped(shop, on_store):
+    """Oldest first: events of one key come to their group in order."""
+
+    def body(number, type_):
+        return (
+            f'{{"specversion":"1.0","id":"{number}","source":"/s","type":"{type_}","partitionkey":"k",'
+            '"time":"2026-01-01T00:00:00Z"}'
+        ).encode()
+
+    async def stray(store):
+        hears = '[{"patterns":["order.*"],"task":"on:billing","queue":"events"}]'
+        await store.groups.announce("billing", "m", hears, ttl=60)
+        types = ["order.paid", "note.taken", "order.paid"] * 2
+        new = [NewStray(body(number, each), "why", each) for number, each in enumerate(types)]
+        await store.strays.keep("redis", "billing", new)
+
+    async def left(store):
+        jobs = await store.jobs.find(task="on:billing")
+        return [each.type for each in await store.strays.find()], [job.causation_id for job in jobs]
+
+    on_store(stray)
+    assert [each["type"] for each in shop.json("outbox", "strays", "--type", "note.taken")["strays"]] == [
+        "note.taken"
+    ] * 2
+    assert shop("outbox", "strays") == 0 and "order.paid" in shop.out
+    assert shop("outbox", "strays", "replay") == 2 and "--type" in shop.err
+    assert shop("outbox", "strays", "replay", "1", "--type", "order.paid") == 2
+    assert shop("outbox", "strays", "replay", "--type", "note.taken") == 1
+    assert "Nobody in the group 'billing' hears 'note.taken'" in shop.err
+    assert shop("outbox", "strays", "replay", "--type", "order.paid") == 0
+    assert "4 of 4 replayed." in shop.out
+    types, causes = on_store(left)
+    assert types == ["note.taken"] * 2
+    assert causes[::-1] == ["/s 0", "/s 2", "/s 3", "/s 5"], "jobs are listed newest first"
+    assert shop("outbox", "strays", "drop", "--type", "note.taken", "--reason", "not ours") == 0
+    assert "2 of 2 dropped." in shop.out
+    assert shop("outbox", "strays", "drop", "--type", "note.taken", "--reason", "not ours") == 0
 
 
 def test_the_whole_story(shop, on_store):

@@ -14,7 +14,7 @@ from holdfast.store import ports
 from holdfast.store.breakers import BreakerReport, BreakerState, Probe
 from holdfast.store.cache_records import Load, Why
 from holdfast.store.edge import RULES
-from holdfast.store.event_records import Delivery, NewEvent
+from holdfast.store.event_records import Delivery, NewEvent, NewStray
 from holdfast.store.idempotency import KeyClaim, KeyScope
 from holdfast.store.postgres.store import PostgresStore
 from holdfast.store.quota import Grant, Return, Want
@@ -142,8 +142,8 @@ VERBS = {
     "groups.announce": (["g", "m", "[]"], {"ttl": 5}),
     "groups.announced": (["g"], {}),
     "groups.waiting": ([["t"]], {"limit": 5}),
-    "strays.keep": (["redis", "g", b"raw", "why"], {}),
-    "strays.find": ([], {"limit": 5}),
+    "strays.keep": (["redis", "g", [NewStray(b"raw", "why", "a.b")]], {}),
+    "strays.find": ([], {"type": "a.b", "before": 7, "limit": 5}),
     "strays.get": ([5], {}),
     "strays.drop": ([[5]], {"actor": "a", "reason": "r"}),
     "versions.hold": (["k"], {}),

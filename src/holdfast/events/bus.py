@@ -84,5 +84,10 @@ class Bus:
         else:
             longest = min(TTL, max(ttl, OUTLIVES * self.settings.redeliver_after))
             made = BrokerConsumer(self._store, group, self.settings, self.wire, owner=owner, ttl=longest)
+            made.quarantine.is_known = self._is_known
         made.is_secret = self.catalog.is_secret
         return made
+
+    def _is_known(self, type_: str) -> bool:
+        """Of this program, or said to be another's."""
+        return self.catalog.is_known(type_) or self.settings.is_others(type_)

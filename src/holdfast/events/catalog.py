@@ -59,6 +59,9 @@ class Catalog:
     def is_heard(self, name: str) -> bool:
         return any(each.hears(name) for each in self._hearers.values())
 
+    def is_known(self, name: str) -> bool:
+        return name in self.types or self.is_heard(name)
+
     def emitted(self, given: EventType[Any] | str) -> EventType[Any]:
         """The type of an event to emit. Raises UsageError when nobody declares it and nobody hears it."""
         name = given.name if isinstance(given, EventType) else check_type(given)

@@ -3,23 +3,23 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 
 from holdfast.events import envelope
-from holdfast.events.reading import as_it_came, telling
+from holdfast.events.quarantine import Quarantine
 from holdfast.events.routes import Route, Telling, delivery, routes_in
 from holdfast.events.settings import EventSettings
 from holdfast.events.subscribers import Group
 from holdfast.events.wire import Wire
 from holdfast.fleet.leading import TTL, Leading
 from holdfast.guards.backoff import Backoff
-from holdfast.kernel.clock import monotonic, now, sleep
+from holdfast.kernel.clock import monotonic, sleep
 from holdfast.kernel.crashpoints import crashpoint
-from holdfast.kernel.errors import TROUBLE, LeaseLost, PayloadError, TransportUnavailable
+from holdfast.kernel.errors import TROUBLE, LeaseLost, TransportUnavailable
 from holdfast.kernel.randomness import jittered
 from holdfast.kernel.telemetry import note
 from holdfast.store.bell import LOG
-from holdfast.store.event_records import Cursor, Delivery, OutboxEvent
+from holdfast.store.event_records import Cursor, OutboxEvent
 from holdfast.store.ports import Store
 from holdfast.store.records import Lease
 from holdfast.transport import port
@@ -32,7 +32,6 @@ OUTLIVES = 5 / 3
 _POLL = 1.0  # seconds between looks without a hint
 _FULL = 0.2  # seconds between looks while enough deliveries wait
 _SEEN_EVERY = 3_600.0  # seconds after which an idle group says that it is still there
-_TOLD = 1_000  # types that nobody hears of which it is said
 _AWAY = Backoff(first=0.5, ceiling=15.0)  # between tries while the broker is away
 
 
@@ -69,40 +68,44 @@ class Consumer(Leading):
         tasks = [route.task for route in self._group.routes]
         return await self._store.groups.waiting(tasks, limit=most) < most
 
-    async def _deliveries(self, events: Iterable[Telling]) -> list[Delivery]:
-        """For those that the group hears. What only another version of the program hears is stored for it all the same.
+    async def _routes(self, events: Sequence[Telling]) -> list[Route | None]:
+        """Where each of them goes. What only another version of the program hears is stored for it all the same.
 
         Its members are asked after the events were read: who hears an event that was published after it had said so is known.
         """
-        found: list[tuple[Telling, Route | None]] = [(each, self._own(each.type)) for each in events]
-        others: list[Route] = []
-        if any(route is None for _, route in found):
-            others = routes_in(await self._store.groups.announced(self._group.name))
-        made = []
-        for event, own in found:
-            route = own or next((each for each in others if each.hears(event.type)), None)
-            if route is not None:
-                made.append(delivery(self._group.name, route, event, secret=self.is_secret(event.type)))
-            else:
-                self._pass_over(event.type)
-        return made
+        own = self._group.routes
+        found = [_hearing(own, event.type) for event in events]
+        if all(found):
+            return found
+        others = routes_in(await self._store.groups.announced(self._group.name))
+        return [route or _hearing(others, event.type) for route, event in zip(found, events, strict=True)]
 
-    def _pass_over(self, type_: str) -> None:
-        """Nobody in the group hears it. In the store's own log that is nothing strange: others have emitted it for others."""
-
-    def _own(self, type_: str) -> Route | None:
-        return next((route for route in self._group.routes if route.hears(type_)), None)
-
-    async def _deliver(self, lease: Lease, deliveries: Sequence[Delivery], upto: int | None = None) -> None:
-        answers = await self._store.inbox.deliver(self._group.name, deliveries, upto=upto, lease=lease)
+    async def _deliver(
+        self,
+        lease: Lease,
+        events: Sequence[Telling],
+        routes: Sequence[Route | None],
+        upto: int | None = None,
+    ) -> None:
+        """As jobs; what nobody in the group hears has none."""
+        group = self._group.name
+        deliveries = [
+            delivery(group, route, event, secret=self.is_secret(event.type))
+            for event, route in zip(events, routes, strict=True)
+            if route is not None
+        ]
+        answers = await self._store.inbox.deliver(group, deliveries, upto=upto, lease=lease)
         if answers is None:
-            raise LeaseLost(f"the lease of the group {self._group.name!r} is another's")
+            raise LeaseLost(f"the lease of the group {group!r} is another's")
         if deliveries:
-            note("group.delivered", group=self._group.name, count=sum(answers), again=answers.count(False))
+            note("group.delivered", group=group, count=sum(answers), again=answers.count(False))
 
 
 class StoreConsumer(Consumer):
-    """The store itself is the transport: events are read from the outbox's log, by position."""
+    """The store itself is the transport: events are read from the outbox's log, by position.
+
+    A type that nobody here knows is nothing strange there: another program on the same database has declared it, to emit it.
+    """
 
     _cursor: Cursor | None = None
 
@@ -139,7 +142,8 @@ class StoreConsumer(Consumer):
             return False
         position = events[-1].position
         assert position is not None
-        await self._deliver(lease, await self._deliveries(map(_told, events)), upto=position)
+        told = [_told(event) for event in events]
+        await self._deliver(lease, told, await self._routes(told), upto=position)
         self._cursor = Cursor(self._group.name, position, self._cursor.seen_at)
         return True
 
@@ -159,7 +163,7 @@ class BrokerConsumer(Consumer):
     ) -> None:
         super().__init__(store, group, settings, owner=owner, ttl=ttl)
         self._wire = wire
-        self._unheard: set[str] = set()  # types that were told
+        self.quarantine = Quarantine(store, wire.name, group.name)
 
     async def subscribe(self) -> None:
         await (await self._joined()).close()
@@ -213,7 +217,7 @@ class BrokerConsumer(Consumer):
         crashpoint("consumer.fetched")
         marks = [each.mark for each in received]
         try:
-            await self._deliver(lease, await self._deliveries(await self._read(received)))
+            await self._take_in(lease, received)
         except Exception:
             await consumer.give_back(marks)
             raise
@@ -221,24 +225,17 @@ class BrokerConsumer(Consumer):
         await consumer.ack(marks)
         return True
 
-    def _pass_over(self, type_: str) -> None:
-        """Told once: it is acknowledged for good, and a pattern may be mistyped. Others may make up types without end."""
-        if type_ not in self._unheard and len(self._unheard) < _TOLD:
-            self._unheard.add(type_)
-            note("group.unheard", group=self._group.name, type=type_)
+    async def _take_in(self, lease: Lease, received: Sequence[port.Received]) -> None:
+        """Afterwards each of them may be acknowledged: it is stored, or another's."""
+        found, broken = self.quarantine.read(received)
+        events = [event for _, event in found]
+        routes = await self._routes(events)
+        await self.quarantine.keep([*broken, *self.quarantine.unknown(found, routes)])
+        await self._deliver(lease, events, routes)
 
-    async def _read(self, received: Sequence[port.Received]) -> list[Telling]:
-        """What cannot be understood is kept as it came, for a person, before it is acknowledged."""
-        found = []
-        for each in received:
-            try:
-                found.append(telling(each.body, at=now()))
-            except PayloadError as error:
-                stray = await self._store.strays.keep(
-                    self._wire.name, self._group.name, as_it_came(each), str(error)
-                )
-                note("group.stray", group=self._group.name, stray=stray, error=str(error))
-        return found
+
+def _hearing(routes: Sequence[Route], type_: str) -> Route | None:
+    return next((route for route in routes if route.hears(type_)), None)
 
 
 def _told(event: OutboxEvent) -> Telling:

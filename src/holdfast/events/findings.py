@@ -76,11 +76,12 @@ def _relay(lag: OutboxLag, holder: Lease | None) -> Iterator[Finding]:
 def _quarantine(lag: OutboxLag, strays: int) -> Finding:
     if not lag.quarantined and not strays:
         return ok("quarantine", "No event is set aside, and every message was understood.")
-    found = f"Events that could not be published: {lag.quarantined:,}; messages that nobody understood: {strays:,}"
+    found = f"Events that could not be published: {lag.quarantined:,}; messages that nobody understood or knew the type of: {strays:,}"
     return warn(
         "quarantine",
         f"{found}{' or more' if strays >= 100 else ''}.",
-        "See them: holdfast outbox list --state quarantined, holdfast outbox strays; then requeue or drop.",
+        "See them: holdfast outbox list --state quarantined, holdfast outbox strays; then requeue, replay or drop. "
+        "Types of other programs are named in EventSettings(others=…).",
     )
 
 

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Literal
 
 import msgspec
 
+from holdfast.events.patterns import pattern
 from holdfast.kernel.errors import UsageError
 from holdfast.kernel.names import check_int, check_seconds
 
@@ -29,6 +31,8 @@ class EventSettings(msgspec.Struct, frozen=True, kw_only=True):
     # what it held comes first to its successor, and events of one key stay in order.
     redeliver_after: float = 3.0
     waiting: int = 1_000  # a group's deliveries that wait; more are fetched when there are fewer
+    # Patterns of types on the broker that are none of this program's: passed over. A type that nobody knows is kept as a stray.
+    others: Sequence[str] = ()
 
     def __post_init__(self) -> None:
         check_seconds("keep", self.keep, minimum=WEEK)
@@ -37,6 +41,12 @@ class EventSettings(msgspec.Struct, frozen=True, kw_only=True):
         check_int("waiting", self.waiting, 1, 1_000_000)
         if self.poison not in ("wait", "skip"):
             raise UsageError(f'poison is "wait" or "skip", not {self.poison!r}.')
+        if isinstance(self.others, str):
+            raise UsageError(
+                f"others is a list of patterns, not {self.others!r}: write others=({self.others!r},)."
+            )
+        for each in self.others:
+            pattern(each)
         longest = self.keep + self.redeliver_after
         if self.inbox < longest:
             raise UsageError(
@@ -44,6 +54,9 @@ class EventSettings(msgspec.Struct, frozen=True, kw_only=True):
                 f"for {self.keep:g} s and may be published once more, and a broker gives them again after "
                 f"{self.redeliver_after:g} s. Such an event would be handled twice. Keep the inbox for {longest:g} s or longer."
             )
+
+    def is_others(self, type_: str) -> bool:
+        return any(pattern(each).hears(type_) for each in self.others)
 
 
 def may_come_again(settings: EventSettings, oldest: float | None) -> float:

@@ -89,9 +89,15 @@ class OutboxView:
             self._store, self._bus.wire, make_known=known, since=moment(since), after=after, told=told
         )
 
-    async def strays(self, *, limit: int = 100) -> list[Stray]:
-        """Messages that no group could understand, as they came; newest first."""
-        return await self._store.strays.find(limit=limit)
+    async def strays(
+        self,
+        *,
+        type: str | None = None,  # noqa: A002  the word of the envelope
+        before: int | None = None,
+        limit: int = 100,
+    ) -> list[Stray]:
+        """Messages that no group could understand, and events of types that nobody knew, as they came; newest first."""
+        return await self._store.strays.find(type=type, before=before, limit=limit)
 
     async def replay_stray(self, stray_id: int, *, message: bytes | None = None, by: str = "code") -> bool:
         """Read a stray once more, such as after an update, or `message` in its place, and deliver it to its group.

@@ -180,7 +180,7 @@ _TOLD = {
     "relay.failed": "events are not published: {error}",
     "relay.quarantined": "event {event} ({type}, key: {key}) could not be published, and is set aside: {error}",
     "consumer.failed": "events are not read for a group: {error}",
-    "group.unheard": "nobody in the group {group} hears {type}: such messages are passed over",
+    "group.unknown_type": "nobody here knows the type {type}: such messages are kept as strays of the group {group}, the first is {stray}",
     "group.stray": "a message for the group {group} was not understood, and is kept as stray {stray}: {error}",
     "transport.group_lost": "{transport} has lost the group {group}, which begins again with all that there is: {error}",
     "wakeups.polling": "wake-ups do not arrive here; jobs are found by polling",

@@ -256,10 +256,9 @@ RULES: dict[str, dict[str, dict[str, Check]]] = {
         "keep": {
             "transport": _name("transport"),
             "group": _name("group"),
-            "raw": e.check_raw,
-            "reason": c.check_reason,
+            "messages": e.check_new_strays,
         },
-        "find": {"limit": _limit},
+        "find": {"type": _if_given("type"), "before": e.check_stray_id_if_given, "limit": _limit},
         "get": {"stray_id": e.check_stray_id},
         "drop": {"ids": e.check_stray_ids, "actor": _name("actor"), "reason": c.check_reason},
     },

@@ -8,8 +8,8 @@ from typing import Any, TypeVar, get_args
 from holdfast.kernel.errors import UsageError
 from holdfast.kernel.names import check_int, check_name, check_seconds, check_text
 from holdfast.kernel.show import show
-from holdfast.store.checks import check_held_lease, check_id
-from holdfast.store.event_records import Delivery, NewEvent, OutboxState
+from holdfast.store.checks import check_held_lease, check_id, check_reason
+from holdfast.store.event_records import Delivery, NewEvent, NewStray, OutboxState
 from holdfast.store.records import NewJob
 
 T = TypeVar("T")
@@ -59,6 +59,21 @@ def check_stray_ids(ids: Any) -> tuple[int, ...]:
 
 def check_stray_id(stray_id: Any) -> int:
     return check_int("The id of a stray", stray_id, 0, _POSITIONS)
+
+
+def check_stray_id_if_given(stray_id: Any) -> int | None:
+    return None if stray_id is None else check_stray_id(stray_id)
+
+
+def check_new_strays(messages: Any) -> tuple[NewStray, ...]:
+    copied = _all(messages, NewStray, "A message to keep is a NewStray")
+    return tuple(
+        NewStray(check_raw(each.raw), check_reason(each.reason), _type(each.type)) for each in copied
+    )
+
+
+def _type(name: Any) -> str | None:
+    return None if name is None else check_name("type", name)
 
 
 def check_lease_if_given(lease: Any) -> None:

@@ -10,6 +10,7 @@ from holdfast.store.event_records import (
     Delivery,
     Emitted,
     NewEvent,
+    NewStray,
     OutboxEvent,
     OutboxLag,
     OutboxState,
@@ -133,11 +134,17 @@ class Groups(Protocol):
 
 
 class Strays(Protocol):
-    async def keep(self, transport: str, group: str, raw: bytes, reason: str) -> int:
-        """Keep a message that cannot be understood, as it came, up to RAW_LIMIT; the same one of a group and transport once."""
+    async def keep(self, transport: str, group: str, messages: Sequence[NewStray]) -> list[int]:
+        """Keep messages as they came, up to RAW_LIMIT each; the same one of a group and transport once. Their ids, in order."""
 
-    async def find(self, *, limit: int = 100) -> list[Stray]:
-        """Newest first, each with the beginning of its message; `get` has all that was kept."""
+    async def find(
+        self,
+        *,
+        type: str | None = None,  # noqa: A002  the word of the envelope
+        before: int | None = None,
+        limit: int = 100,
+    ) -> list[Stray]:
+        """Newest first, from the one behind `before`, each with the beginning of its message; `get` has all that was kept."""
 
     async def get(self, stray_id: int) -> Stray | None: ...
     async def drop(self, ids: Sequence[int], *, actor: str, reason: str) -> list[bool]:

@@ -89,12 +89,21 @@ class Cursor(msgspec.Struct, frozen=True):
     seen_at: float  # when somebody last read for it
 
 
+class NewStray(msgspec.Struct, frozen=True):
+    """A message to be kept as it came, and why."""
+
+    raw: bytes
+    reason: str
+    type: str | None = None  # of an event that nobody knows
+
+
 class Stray(msgspec.Struct, frozen=True, kw_only=True):
-    """A message that could not be understood, kept as it came."""
+    """A message that could not be understood, or an event of a type that nobody knows, kept as it came."""
 
     id: int
     transport: str
     group: str
+    type: str | None  # None: it is no event
     raw: bytes
     reason: str
     at: float

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Sequence
 
 from holdfast.kernel.show import storable
-from holdfast.store.event_records import RAW_LIMIT
+from holdfast.store.event_records import RAW_LIMIT, NewStray
 
 
 def fingerprint(transport: str, group: str, raw: bytes) -> bytes:
@@ -17,9 +18,18 @@ def fingerprint(transport: str, group: str, raw: bytes) -> bytes:
     return found.digest()
 
 
-def fitting(raw: bytes, reason: str) -> tuple[bytes, str]:
+def fitting(message: NewStray) -> NewStray:
     """The message and the reason as a store can keep them."""
+    raw, reason = message.raw, storable(message.reason)
     if len(raw) <= RAW_LIMIT:
-        return raw, storable(reason)
+        return NewStray(raw, reason, message.type)
     cut = f"(Of its {len(raw):,} bytes only the first {RAW_LIMIT:,} are kept.)"
-    return raw[:RAW_LIMIT], f"{storable(reason)} {cut}"
+    return NewStray(raw[:RAW_LIMIT], f"{reason} {cut}", message.type)
+
+
+def by_fingerprint(transport: str, group: str, messages: Sequence[NewStray]) -> dict[bytes, NewStray]:
+    """What is to be kept of them; the same one once, in the order in which they came."""
+    found: dict[bytes, NewStray] = {}
+    for each in messages:
+        found.setdefault(fingerprint(transport, group, each.raw), fitting(each))
+    return found

@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from holdfast.kernel.crashpoints import armed
 from holdfast.kernel.errors import CommitUnknown, StoreError, StoreUnavailable
 from holdfast.kernel.outcomes import Cancel, Dead, Done, Outcome, Retry, Snooze, Unknown
-from holdfast.store.event_records import Delivery
+from holdfast.store.event_records import Delivery, NewStray
 from holdfast.store.ports import Store
 from holdfast.store.records import Enqueued, Finish
 from holdfast.store.states import Held, State
@@ -158,8 +158,10 @@ class LostAnswersConformance(Conformance):
 
     async def test_a_stray_is_kept_once(self, store: Store) -> None:
         with once("store.after_commit", lost()):
-            stray_id = await store.strays.keep("redis", "billing", b"raw", "no JSON")
-        assert [stray.id for stray in await store.strays.find()] == [stray_id]
+            ids = await store.strays.keep(
+                "redis", "billing", [NewStray(b"raw", "no JSON"), NewStray(b"2", "why")]
+            )
+        assert [stray.id for stray in await store.strays.find()] == ids[::-1]
         for prune in (store.outbox.prune, store.inbox.prune):
             with once("store.after_commit", lost()):
                 assert await prune(keep=0) == 0

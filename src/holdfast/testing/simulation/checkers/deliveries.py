@@ -294,7 +294,7 @@ def _stray(run: Run, group: str, raw: bytes) -> Fact | None:
 
 
 def strays(run: Run) -> Iterator[str]:
-    """What cannot be understood is kept once for each group, as it came, with the reason."""
+    """What cannot be understood, and nobody knows the type of, is kept once for each group, as it came, with the reason."""
     if not is_of_events(run):
         return
     kept: Counter[tuple[str, bytes]] = Counter()
@@ -308,4 +308,4 @@ def strays(run: Run) -> Iterator[str]:
         if number > 1:
             yield f"{name} has kept {raw!r} {number} times"
         if raw not in garbage:
-            yield f"{name} has kept {raw!r}, which nobody sent"
+            yield f"{name} has kept {raw!r}, which nobody sent, or which is another program's"

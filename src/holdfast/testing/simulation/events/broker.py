@@ -15,7 +15,9 @@ TAIL = 3.0  # seconds of what came last that a broker loses when it dies
 MARGIN = 15.0  # seconds by which the database's clock may have been stepped meanwhile
 SLOW = 2.0  # seconds that a way may take in bad weather
 GARBAGE = (b"", b"{", b'{"specversion": "1.0"}', b"\xff\xfe\x00", b'{"id": 7, "type": []}', b"[" * 300)
-STRANGER = "stranger"  # whose messages are no events
+STRANGER = "stranger"  # whose messages are no events, or of types that no program knows
+STRANGE, OTHERS = "strange.seen", "other.told"  # nobody knows it; it is said to be another program's
+_EVENT = b'{"specversion":"1.0","id":"%d","source":"/stranger","type":"%s"}'
 
 
 class SimulatedBroker(MemoryBroker):
@@ -69,10 +71,11 @@ class SimulatedBroker(MemoryBroker):
         return self._chance.random()
 
     def _publish_garbage(self) -> None:
-        body = self._chance.choice(GARBAGE) + b"%d" % self._chance.randrange(100)
-        self._append(
-            Message(STRANGER, "", None, body)
-        )  # by itself: what nobody's process does has no randomness
+        type_ = self._chance.choice(("", STRANGE, OTHERS))
+        number = self._chance.randrange(100)
+        body = _EVENT % (number, type_.encode()) if type_ else self._chance.choice(GARBAGE) + b"%d" % number
+        # By itself: what nobody's process does has no randomness.
+        self._append(Message(STRANGER, type_, None, body))
         self._tell()
 
     def _lose_its_tail(self) -> None:
@@ -90,7 +93,8 @@ class SimulatedBroker(MemoryBroker):
         super()._append(message)
         number = self._log[-1].number
         if message.id == STRANGER:
-            self._history.event("garbage", (number, message.body.hex()))
+            what = "passing" if message.type == OTHERS else "garbage"
+            self._history.event(what, (number, message.body.hex()))
         else:
             self._history.event("published", (message.id, message.key, number, message.body.decode()))
 

@@ -18,7 +18,7 @@ from holdfast.kernel.service import Service
 from holdfast.store.event_records import Emitted
 from holdfast.store.records import NewJob
 from holdfast.store.states import State
-from holdfast.testing.simulation.events.broker import SimulatedBroker
+from holdfast.testing.simulation.events.broker import OTHERS, SimulatedBroker
 from holdfast.testing.simulation.events.caching import Caching, Origin
 from holdfast.testing.simulation.events.handling import handler
 from holdfast.testing.simulation.events.link import Link
@@ -54,7 +54,7 @@ class App(Program):
         outside: Outside = life.fleet.provider
         self.wire = None if outside.broker is None else Wire(Link(outside.broker))
         poison = "wait" if stream.holds_key else "skip"
-        settings = EventSettings(poison=poison)  # type: ignore[arg-type]
+        settings = EventSettings(poison=poison, others=(OTHERS,))  # type: ignore[arg-type]
         self.bus = Bus(self.registry, self.enqueuer, self.wire, settings)
         self.bus.send_to(life.store, self.portal)
         self._declare(life)

@@ -59,7 +59,9 @@ class Stream(msgspec.Struct, frozen=True, kw_only=True):
     groups: tuple[GroupSpec, ...]
     weather: tuple[Weather, ...] = ()  # of the broker
     tail_lost: float | None = None  # when the broker dies and loses what came last
-    garbage: tuple[float, ...] = ()  # when a stranger publishes what is no event
+    garbage: tuple[
+        float, ...
+    ] = ()  # when a stranger publishes what is no event, or one of a type that nobody knows
     views: tuple[str, ...] = ()
     history: bool = True  # events are kept for the views, so that they can be built anew
     prunes: bool = False  # a person forgets what nobody has to read any more

@@ -10,16 +10,17 @@ from typing import Any
 
 import msgspec
 
-from holdfast.events import consumer, publishing, reading, routes
+from holdfast.events import consumer, publishing, routes
 from holdfast.events.consumer import BrokerConsumer, StoreConsumer
 from holdfast.events.members import Members
 from holdfast.events.publishing import Failure, Published
+from holdfast.events.quarantine import Quarantine
 from holdfast.events.relay import Relay
+from holdfast.events.settings import EventSettings
 from holdfast.events.subscribers import Subscribers
-from holdfast.kernel.clock import now
-from holdfast.kernel.errors import PayloadError, TransportUnavailable
+from holdfast.kernel.errors import TransportUnavailable
 from holdfast.kernel.ids import new_id
-from holdfast.store.event_records import Cursor, Delivery, Emitted, NewEvent, OutboxEvent
+from holdfast.store.event_records import Cursor, Delivery, Emitted, NewEvent, NewStray, OutboxEvent
 from holdfast.store.records import Lease
 from holdfast.store.sqlite import inbox, outbox, relaying
 from holdfast.store.sqlite.connection import Db
@@ -203,7 +204,7 @@ def _acknowledged_before_it_is_stored(stack: ExitStack) -> None:
         received = await source.fetch(consumer.BATCH, wait=wait)
         await source.ack([each.mark for each in received])
         if received:
-            await self._deliver(lease, await self._deliveries(await self._read(received)))
+            await self._take_in(lease, received)
         return bool(received)
 
     replace(stack, BrokerConsumer, "turn", turn)
@@ -213,16 +214,24 @@ def _acknowledged_before_it_is_stored(stack: ExitStack) -> None:
 def _broken_messages_are_dropped(stack: ExitStack) -> None:
     """what cannot be understood is acknowledged into nothing"""
 
-    async def read(self: BrokerConsumer, received: Sequence[Any]) -> list[Any]:
-        found = []
-        for each in received:
-            try:
-                found.append(reading.telling(each.body, at=now()))
-            except PayloadError:
-                continue
-        return found
+    original = Quarantine.keep
 
-    replace(stack, BrokerConsumer, "_read", read)
+    async def keep(self: Quarantine, messages: Sequence[NewStray]) -> None:
+        await original(self, [each for each in messages if each.type is not None])
+
+    replace(stack, Quarantine, "keep", keep)
+
+
+@of_events("unknown types are passed over")
+def _unknown_types_are_passed_over(stack: ExitStack) -> None:
+    """an event of a type that nobody knows is acknowledged into nothing"""
+    replace(stack, Quarantine, "unknown", lambda *_: [])
+
+
+@of_events("types of others are set aside")
+def _types_of_others_are_set_aside(stack: ExitStack) -> None:
+    """what is said to be none of the program's fills the quarantine"""
+    replace(stack, EventSettings, "is_others", lambda *_: False)
 
 
 @of_events("the cursor goes first")

@@ -1,0 +1,2 @@
+-- The type of an event that nobody in the program knows; a message that is no event has none.
+ALTER TABLE holdfast.stray ADD COLUMN type text;
