@@ -112,7 +112,7 @@ before. Times are of a busy machine; the order is what counts.
 
 The relay and the consumer work in batches of 500, and are hardly seen: the script by which a reader on Redis takes messages, and all else that Redis
 does, takes 25 µs of an event's 4 ms of CPU time. Latency at low load is a chain of transactions: emit, publish and
-stamp, deliver, make ready, claim. Each begins with the hint of the one before it, and nothing waits for a clock: what is late, is late by the disk.
+stamp, deliver, claim: a delivery in whose order nobody is has its turn as soon as it is stored. Each begins with the hint of the one before it, and nothing waits for a clock: what is late, is late by the disk.
 
 **Emit on SQLite.** A caller's transaction goes to the writer's thread and back four times (begin, the row, the event, commit), 300 µs of CPU
 where two bare inserts take 26, and has a commit of its own: it holds the only write lock until then, and 50 callers are no faster than one.

@@ -13,7 +13,7 @@ from holdfast.kernel.ids import new_id
 from holdfast.kernel.masking import SECRETS_FIELD
 from holdfast.kernel.names import LONGEST_NAME, check_int, check_name
 from holdfast.store.event_records import Delivery
-from holdfast.store.records import NewJob
+from holdfast.store.records import UNBOUNDED, NewJob
 
 
 class Route(msgspec.Struct, frozen=True, kw_only=True):
@@ -55,7 +55,6 @@ class Telling(msgspec.Struct, frozen=True, gc=False):
     body: bytes
 
 
-_COUNTED = 1_000_000_000  # never reached: with a bound, waiting jobs of a task can be counted quickly
 _list = msgspec.json.Decoder(list[msgspec.Raw])
 _route = msgspec.json.Decoder(Route)
 
@@ -90,7 +89,7 @@ def delivery(group: str, route: Route, event: Telling, *, secret: bool = False) 
             concurrency=None if route.concurrency is None else f"on:{group}",
             concurrency_limit=route.concurrency,
             guard=route.guard,
-            max_waiting=_COUNTED,
+            max_waiting=UNBOUNDED,
             correlation_id=event.correlation_id or event.id,
             causation_id=event.id,
             trace=event.trace,

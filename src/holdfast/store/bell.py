@@ -6,6 +6,7 @@ from collections.abc import Collection, Iterable, Sequence
 
 from holdfast.kernel.clock import now, timeout
 from holdfast.kernel.spawn import Reply, deliver
+from holdfast.store.event_records import Delivery, Stored
 from holdfast.store.records import Enqueued, NewJob
 
 ARRIVED = "!arrived"  # no queue: a job with keys waits for promote
@@ -84,6 +85,13 @@ def news_of(jobs: Sequence[NewJob], answers: Sequence[Enqueued]) -> set[str]:
             if job.keyed:
                 news.add(ARRIVED)
     return news
+
+
+def news_of_deliveries(deliveries: Sequence[Delivery], stored: Stored) -> set[str]:
+    """Those that have their turn need no promote."""
+    jobs = [each.job for each in deliveries]
+    news = news_of(jobs, [Enqueued(job.id, new) for job, new in zip(jobs, stored.answers, strict=True)])
+    return news if stored.arrived else news - {ARRIVED}
 
 
 def _is_soon(job: NewJob) -> bool:

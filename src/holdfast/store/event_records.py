@@ -89,6 +89,13 @@ class Cursor(msgspec.Struct, frozen=True):
     seen_at: float  # when somebody last read for it
 
 
+class Stored(msgspec.Struct, frozen=True):
+    """Which of the deliveries were stored with our jobs, and whether promote must look at any of those."""
+
+    answers: list[bool]
+    arrived: bool = False
+
+
 class NewStray(msgspec.Struct, frozen=True):
     """A message to be kept as it came, and why."""
 

@@ -91,6 +91,7 @@ class NewJob(msgspec.Struct, frozen=True, kw_only=True, gc=False):  # texts and 
         return self.ordered is not None or self.concurrency is not None or self.tenant is not None
 
 
+UNBOUNDED = 1_000_000_000  # a `max_waiting` that is never reached: with one, waiting jobs of a task can be counted quickly
 # For members of enums and the like: what drivers can bind takes their place.
 _set = msgspec.structs.force_setattr
 _ID = re.compile("[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}")

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from functools import cache
 from typing import Any
 
 from holdfast.kernel.errors import StoreUnavailable, TooManyWaiting
+from holdfast.store.postgres.locks import nobody_in
 from holdfast.store.postgres.rows import SOON
-from holdfast.store.records import Enqueued, NewJob
+from holdfast.store.records import UNBOUNDED, Enqueued, NewJob
 from holdfast.store.statements import Procedure, Statement
+from holdfast.store.turns import turns
 
 _LOOKS = 10  # for the holder of a unique key that ends just as we look for it
 
@@ -86,6 +88,19 @@ def _insert(
         yield Statement(_UNDO_REPEATED, (sorted(stored),))
     holders = {row[1]: row[2] for row in rows if row[0] == "holder"}
     return stored, holders | {row[1]: row[1] for row in rows if row[0] == "here"}
+
+
+def enqueue_in_turn(jobs: Sequence[NewJob], free: Collection[str]) -> Procedure[bool]:
+    """Store jobs without unique keys; whether promote must look at any of them.
+
+    `free`: orders that the caller has locked because nobody seemed to be in them. The first job of one that still is so has its
+    turn at once, and those behind it wait for that.
+    """
+    bounded = any(job.max_waiting is not None and job.max_waiting < UNBOUNDED for job in jobs)
+    sql = _insert_sql(unique=False, bounded=bounded, again=False, impatient=False, turns=True)
+    rows = yield Statement(sql, (*_columns(jobs), turns(jobs, free)))
+    _refuse_crowd([row for row in rows if row[0] == "refused"])
+    return any(row[2] == "arrived" for row in rows)
 
 
 def _refuse_crowd(refused: Sequence[Sequence[Any]]) -> None:
@@ -175,14 +190,18 @@ def _columns(jobs: Sequence[NewJob]) -> tuple[list[Any], ...]:
 # two callers with the same keys wait for each other in one order.
 _GIVEN = """
 given AS MATERIALIZED (
-    SELECT g.*, nextval('holdfast.rank') AS rank, clock.now,
+    SELECT g.*, {free} AS is_free, nextval('holdfast.rank') AS rank, clock.now,
         CASE WHEN g.delay > 0 THEN clock.now + make_interval(secs => g.delay) ELSE to_timestamp(g.at) END AS run_at
     FROM (SELECT holdfast.now() AS now) clock, unnest($1::uuid[], $2::text[], $3::text[], $4::text[], $5::smallint[],
         $6::int[], $7::text[], $8::text[], $9::text[], $10::float8[], $11::float8[], $12::float8[], $13::float8[],
         $14::text[], $15::text[], $16::text[], $17::int[], $18::text[], $19::text[], $20::int[],
-        $21::float8[])
+        $21::float8[]{turns})
     AS g(id, task, queue, args, priority, generation, correlation_id, causation_id, trace, delay, at, expires, deadline,
-        unique_key, ordering_key, concurrency_key, concurrency_limit, tenant, guard, max_waiting, within))"""
+        unique_key, ordering_key, concurrency_key, concurrency_limit, tenant, guard, max_waiting, within{turn}))"""
+_PLAIN_GIVEN = _GIVEN.format(free="false", turns="", turn="")
+_GIVEN_IN_TURN = _GIVEN.format(
+    free=f"g.turn IS NOT NULL AND {nobody_in('g.ordering_key')}", turns=", $22::bool[]", turn=", turn"
+)
 _HELD_BY_OTHER = """
     SELECT FROM holdfast.job j WHERE j.unique_key = g.unique_key AND j.unique_key IS NOT NULL AND j.state <> 'dead'"""
 _OVER = "EXISTS (SELECT FROM holdfast.history h WHERE h.id = g.id)"
@@ -202,9 +221,9 @@ _DEADLINE = "least(to_timestamp(g.deadline), g.now + make_interval(secs => g.wit
 
 
 @cache
-def _insert_sql(*, unique: bool, bounded: bool, again: bool, impatient: bool) -> str:
-    parts, tests = [_GIVEN], [SOON if impatient else "true"]
-    answers = ["SELECT 'stored', id::text, NULL, 0::bigint, 0::bigint, 0 FROM stored"]
+def _insert_sql(*, unique: bool, bounded: bool, again: bool, impatient: bool, turns: bool = False) -> str:
+    parts, tests = [_GIVEN_IN_TURN if turns else _PLAIN_GIVEN], [SOON if impatient else "true"]
+    answers = ["SELECT 'stored', id::text, held, 0::bigint, 0::bigint, 0 FROM stored"]
     if bounded:
         parts.append(_REFUSED.format(known=f" AND NOT {_OVER}" if again else ""))
         tests.append("NOT EXISTS (SELECT FROM refused)")
@@ -225,14 +244,16 @@ def _insert_sql(*, unique: bool, bounded: bool, again: bool, impatient: bool) ->
 stored AS (
     INSERT INTO holdfast.job (id, task, queue, args, priority, generation, correlation_id, causation_id, trace, rank,
         enqueued_at, run_at, expires_at, deadline, unique_key, ordering_key, concurrency_key, concurrency_limit,
-        tenant, guard, bounded, held)
+        tenant, guard, bounded, has_turn, held)
     SELECT g.id, g.task, g.queue, g.args, g.priority, g.generation, g.correlation_id, g.causation_id, g.trace, g.rank,
         g.now, g.run_at, least(g.now + make_interval(secs => g.expires), {_DEADLINE}), {_DEADLINE}, g.unique_key,
         g.ordering_key, g.concurrency_key, g.concurrency_limit, g.tenant, g.guard, g.max_waiting IS NOT NULL,
-        CASE WHEN coalesce(g.ordering_key, g.concurrency_key, g.tenant) IS NOT NULL THEN 'arrived'
+        {"g.is_free AND g.turn" if turns else "false"},
+        CASE {"WHEN g.is_free THEN CASE WHEN NOT g.turn THEN 'ordering' END" if turns else ""}
+            WHEN coalesce(g.ordering_key, g.concurrency_key, g.tenant) IS NOT NULL THEN 'arrived'
             WHEN g.run_at > g.now THEN 'time' END
     FROM given g WHERE {" AND ".join(tests)} {"ORDER BY g.unique_key" if unique else ""}
-    ON CONFLICT {"" if unique else "(id)"} DO NOTHING RETURNING id)""")
+    ON CONFLICT {"" if unique else "(id)"} DO NOTHING RETURNING id, held)""")
     return f"WITH {', '.join(parts)} {' UNION ALL '.join(answers)}"
 
 

@@ -6,15 +6,18 @@ from collections.abc import Sequence
 from functools import partial
 
 from holdfast.store import event_verdicts
-from holdfast.store.bell import news_of
+from holdfast.store.bell import news_of_deliveries
 from holdfast.store.edge import checked
-from holdfast.store.event_records import Cursor, Delivery
+from holdfast.store.event_records import Cursor, Delivery, Stored
 from holdfast.store.postgres import audit
-from holdfast.store.postgres.enqueue import enqueue
+from holdfast.store.postgres.enqueue import enqueue_in_turn
+from holdfast.store.postgres.locks import take_free
+from holdfast.store.postgres.promotion import CHUNK
 from holdfast.store.postgres.relaying import fence
 from holdfast.store.postgres.subject import Subject
-from holdfast.store.records import Enqueued, Lease
+from holdfast.store.records import Lease, NewJob
 from holdfast.store.statements import Procedure, Statement
+from holdfast.store.turns import orders_of
 
 _CURSOR = "name, position, date_part('epoch', seen_at)"
 
@@ -45,19 +48,19 @@ def unsubscribe(group: str, *, actor: str) -> Procedure[bool]:
 
 def deliver(
     group: str, deliveries: Sequence[Delivery], *, upto: int | None, lease: Lease | None
-) -> Procedure[list[bool] | None]:
+) -> Procedure[Stored | None]:
     """The inbox rows first, in the order of the events: whoever comes second waits, and then has nothing to do."""
     if lease is not None and not (yield from fence(lease)):
         return None
-    answers = list[bool]()
+    stored = Stored([])
     if deliveries:
-        answers = yield from _deliver(group, deliveries)
+        stored = yield from _deliver(group, deliveries)
     if upto is not None:
         yield Statement(_MOVE, (group, upto))
-    return answers
+    return stored
 
 
-def _deliver(group: str, deliveries: Sequence[Delivery]) -> Procedure[list[bool]]:
+def _deliver(group: str, deliveries: Sequence[Delivery]) -> Procedure[Stored]:
     first: dict[str, Delivery] = {}
     for each in deliveries:
         first.setdefault(each.event_id, each)
@@ -65,14 +68,24 @@ def _deliver(group: str, deliveries: Sequence[Delivery]) -> Procedure[list[bool]
     ids = [each.event_id for each in ordered]
     rows = yield Statement(_STORE, (group, ids, [each.job.id for each in ordered]))
     new = {row[0] for row in rows}
+    arrived = False
     if new:
-        yield from enqueue([each.job for event_id, each in first.items() if event_id in new])
+        arrived = yield from _enqueue([each.job for event_id, each in first.items() if event_id in new])
     ours = new
     if known := [event_id for event_id in ids if event_id not in new]:
         # A delivery with our own job is ours, also when it was stored by a first try whose answer was lost.
         rows = yield Statement(_JOBS, (group, known))
         ours = new | {row[0] for row in rows if row[1] == first[row[0]].job.id}
-    return [each.event_id in ours and first[each.event_id] is each for each in deliveries]
+    answers = [each.event_id in ours and first[each.event_id] is each for each in deliveries]
+    return Stored(answers, arrived or bool(known))  # of those nobody knows how they are
+
+
+def _enqueue(jobs: Sequence[NewJob]) -> Procedure[bool]:
+    """A lone one has its turn at once. Of many, whose keys would be as many locks, promote looks at one part after the other."""
+    free: set[str] = set()
+    if len(jobs) <= CHUNK:
+        free = yield from take_free(orders_of(jobs))
+    return (yield from enqueue_in_turn(jobs, free))
 
 
 def _event_id(delivery: Delivery) -> str:
@@ -135,12 +148,11 @@ class Inbox(Subject):
         lease: Lease | None = None,
     ) -> list[bool] | None:
         make = partial(deliver, group, deliveries, upto=upto, lease=lease)
-        answers = await self._database.atomic(make, repeatable=True)
-        if answers is not None:
-            jobs = [each.job for each in deliveries]
-            stored = [Enqueued(job.id, new) for job, new in zip(jobs, answers, strict=True)]
-            self._home.hint(news_of(jobs, stored))
-        return answers
+        stored = await self._database.atomic(make, repeatable=True)
+        if stored is None:
+            return None
+        self._home.hint(news_of_deliveries(deliveries, stored))
+        return stored.answers
 
     async def handled(self, group: str, event_id: str, *, tx: object | None = None) -> bool:
         if tx is not None:

@@ -22,6 +22,13 @@ from holdfast.store.statements import Procedure, Statement
 _ORDERING, _CONCURRENCY = 0x486F_0001, 0x486F_0002  # the classes of our advisory locks
 
 
+def nobody_in(order: str) -> str:
+    """Neither at work nor in line, nor just arrived."""
+    behind = f"SELECT FROM holdfast.job o WHERE o.ordering_key = {order}"
+    return f"""NOT EXISTS ({behind} AND o.has_turn) AND NOT EXISTS ({behind} AND o.held = 'ordering')
+        AND NOT EXISTS ({behind} AND o.ordering_key IS NOT NULL AND o.held = 'arrived')"""
+
+
 class Keys(msgspec.Struct, frozen=True):
     """The keys of one job: what it may let go of, and what it may need."""
 
@@ -73,6 +80,20 @@ def take_chain(keys: Sequence[Keys]) -> Procedure[dict[Keys, Lock]]:
     own = _slots(key for key in keys if key.ordered not in orders)
     slots = yield from _take(_CONCURRENCY, own | set(following.values()))
     return _lacking(keys, orders, slots, following)
+
+
+def take_free(orders: Sequence[str]) -> Procedure[set[str]]:
+    """Lock those of these orders in which nobody seems to be, and whose key nobody has. Who has it then looks once more."""
+    if not orders:
+        return set()
+    hashes = [_hash(order) for order in orders]
+    return {row[0] for row in (yield Statement(_TAKE_FREE, (_ORDERING, list(orders), hashes)))}
+
+
+_TAKE_FREE = f"""
+WITH free AS MATERIALIZED (
+    SELECT k.key, k.hash FROM unnest($2::text[], $3::int[]) AS k(key, hash) WHERE {nobody_in("k.key")})
+SELECT key FROM free WHERE pg_try_advisory_xact_lock($1::int, hash)"""
 
 
 def _orders(keys: Iterable[Keys]) -> set[str]:

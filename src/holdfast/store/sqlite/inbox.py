@@ -6,15 +6,16 @@ from collections.abc import Sequence
 from functools import partial
 
 from holdfast.store import event_verdicts
-from holdfast.store.bell import news_of
+from holdfast.store.bell import news_of_deliveries
 from holdfast.store.edge import checked
-from holdfast.store.event_records import Cursor, Delivery
-from holdfast.store.records import Enqueued, Lease
+from holdfast.store.event_records import Cursor, Delivery, Stored
+from holdfast.store.records import Lease, NewJob
 from holdfast.store.sqlite import audit
 from holdfast.store.sqlite.connection import Db
 from holdfast.store.sqlite.jobs import enqueue
 from holdfast.store.sqlite.leases import is_held
 from holdfast.store.sqlite.subject import Subject
+from holdfast.store.turns import orders_of
 
 _SUBSCRIBE = """
     INSERT INTO holdfast_event_group (name, position, seen_at)
@@ -61,15 +62,32 @@ def unsubscribe(db: Db, group: str, *, actor: str) -> bool:
 
 def deliver(
     db: Db, group: str, *, deliveries: Sequence[Delivery], upto: int | None, lease: Lease | None
-) -> list[bool] | None:
+) -> Stored | None:
     if lease is not None and not is_held(db, lease):
         return None
     new = [each for each in deliveries if db.run(_DELIVER, group, each.event_id, each.job.id, db.now)]
+    arrived = len(new) < len(
+        deliveries
+    )  # of the others nobody knows how they are: a first try may have stored them
     if new:
-        enqueue(db, [each.job for each in new])
+        jobs = [each.job for each in new]
+        free = _free(db, jobs)
+        enqueue(db, jobs, free=free)
+        arrived = arrived or any(job.keyed and job.ordered not in free for job in jobs)
     if upto is not None:
         db.run(_MOVE, group, upto, db.now)
-    return _answers(db, group, deliveries)
+    return Stored(_answers(db, group, deliveries), arrived)
+
+
+def _free(db: Db, jobs: Sequence[NewJob]) -> set[str]:
+    """Orders in which nobody is: neither at work nor in line, nor just arrived."""
+    return {order for order in orders_of(jobs) if not db.value(_TAKEN, order)}
+
+
+_TAKEN = """
+    SELECT EXISTS (SELECT 1 FROM holdfast_turn WHERE key = ?1)
+        OR EXISTS (SELECT 1 FROM holdfast_queued WHERE ordering_key = ?1 AND held = 'ordering')
+        OR EXISTS (SELECT 1 FROM holdfast_queued WHERE ordering_key = ?1 AND ordering_key IS NOT NULL AND held = 'arrived')"""
 
 
 def _answers(db: Db, group: str, deliveries: Sequence[Delivery]) -> list[bool]:
@@ -110,12 +128,11 @@ class Inbox(Subject):
         lease: Lease | None = None,
     ) -> list[bool] | None:
         call = partial(deliver, group=group, deliveries=deliveries, upto=upto, lease=lease)
-        answers = await self._file.write(call, repeatable=True)
-        if answers is not None:
-            jobs = [each.job for each in deliveries]
-            stored = [Enqueued(job.id, new) for job, new in zip(jobs, answers, strict=True)]
-            self._file.hint(news_of(jobs, stored))
-        return answers
+        stored = await self._file.write(call, repeatable=True)
+        if stored is None:
+            return None
+        self._file.hint(news_of_deliveries(deliveries, stored))
+        return stored.answers
 
     async def handled(self, group: str, event_id: str, *, tx: object | None = None) -> bool:
         return await self._file.write(partial(handled, group=group, event_id=event_id), tx=tx)

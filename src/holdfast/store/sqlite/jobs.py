@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from functools import partial
 
 from holdfast.kernel.errors import CommitUnknown, NotOpen, StoreError, TooManyWaiting
@@ -18,6 +18,7 @@ from holdfast.store.sqlite.moves import end_parked, end_queued, pass_on
 from holdfast.store.sqlite.rows import RECORD, Row, to_record
 from holdfast.store.sqlite.subject import File, Subject
 from holdfast.store.states import Held, State
+from holdfast.store.turns import turns
 
 _TRIES = 5  # for a call whose answer was lost
 _TOGETHER = 500  # jobs of several callers in one commit
@@ -43,8 +44,11 @@ _PLAIN_QUEUED = """
     SELECT seq, ?1 + seq - ?2, priority, queue FROM holdfast_job WHERE seq BETWEEN ?2 AND ?3"""
 
 
-def enqueue(db: Db, jobs: Sequence[NewJob]) -> list[Enqueued]:
-    """Store all of them, or raise before anything is written. An id that is known is not stored again."""
+def enqueue(db: Db, jobs: Sequence[NewJob], *, free: Collection[str] = ()) -> list[Enqueued]:
+    """Store all of them, or raise before anything is written. An id that is known is not stored again.
+
+    `free`: orders in which nobody is, and the first of these jobs has its turn at once.
+    """
     known, first = _known(db, jobs), dict[str, NewJob]()
     for job in jobs:
         first.setdefault(job.id, job)
@@ -56,7 +60,7 @@ def enqueue(db: Db, jobs: Sequence[NewJob]) -> list[Enqueued]:
     new = [job for job in once if job.id not in known and job.id not in twins]
     _refuse_crowd(db, new)
     if new:
-        _insert(db, new)
+        _insert(db, new, free)
     return [Enqueued(twins.get(job.id, job.id), job.id not in twins) for job in jobs]
 
 
@@ -112,14 +116,19 @@ def _plain_row(job: NewJob, now: float) -> Row:
     )  # fmt: skip
 
 
-def _insert(db: Db, new: Sequence[NewJob]) -> None:
+def _insert(db: Db, new: Sequence[NewJob], free: Collection[str]) -> None:
     rank = db.draw("rank", len(new))
     db.run_many(_JOB, [_job_row(job, db.now) for job in new])
     last = db.connection.last_insert_rowid()
     first = last - len(new) + 1  # one statement after the other in one transaction: no number is skipped
-    db.run_many(
-        _QUEUED, [_queued_row(job, first + place, rank + place, db.now) for place, job in enumerate(new)]
-    )
+    given = turns(new, free)
+    rows = [
+        _queued_row(job, turn, first + place, rank + place, db.now)
+        for place, (job, turn) in enumerate(zip(new, given, strict=True))
+    ]
+    db.run_many(_QUEUED, rows)
+    if with_turn := [(new[place].ordered, first + place) for place, turn in enumerate(given) if turn]:
+        db.run_many("INSERT INTO holdfast_turn (key, seq) VALUES (?, ?)", with_turn)
     unique = [(job.unique, first + place) for place, job in enumerate(new) if job.unique is not None]
     if unique:
         db.run_many("INSERT INTO holdfast_unique (key, seq) VALUES (?, ?)", unique)
@@ -161,15 +170,14 @@ def _expires_at(job: NewJob, now: float) -> float | None:
     return min((end for end in ends if end is not None), default=None)
 
 
-def _queued_row(job: NewJob, seq: int, rank: int, now: float) -> Row:
+def _queued_row(job: NewJob, turn: bool | None, seq: int, rank: int, now: float) -> Row:
     run_at = now + job.delay if job.delay else job.at
-    held = Held.ARRIVED if job.keyed else Held.TIME if run_at is not None and run_at > now else None
     return (
         seq,
         rank,
         job.priority,
         job.queue,
-        held,
+        _held(job, turn, is_due=run_at is None or run_at <= now),
         run_at,
         _expires_at(job, now),
         None if job.max_waiting is None else job.task,
@@ -177,6 +185,14 @@ def _queued_row(job: NewJob, seq: int, rank: int, now: float) -> Row:
         job.concurrency,
         job.tenant,
     )
+
+
+def _held(job: NewJob, turn: bool | None, *, is_due: bool) -> Held | None:
+    if turn is not None:
+        return None if turn else Held.ORDERING
+    if job.keyed:
+        return Held.ARRIVED
+    return None if is_due else Held.TIME
 
 
 def get(db: Db, job_id: str) -> JobRecord | None:

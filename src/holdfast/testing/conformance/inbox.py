@@ -19,6 +19,7 @@ from holdfast.testing.conformance.kit import (
     held,
     ids,
     job,
+    put_many,
     raises,
     state_of,
     take,
@@ -39,6 +40,48 @@ async def deliver_one(store: Store, group: str = "billing", **options: Any) -> D
 
 
 class InboxConformance(Conformance):
+    async def test_a_lone_delivery_has_its_turn_at_once(self, store: Store) -> None:
+        made = [delivery(ordered=key) for key in ("o", "p", "o")]
+        await store.inbox.deliver("billing", made)
+        first, other, behind = (each.job.id for each in made)
+        assert [await state_of(store, each) for each in (first, other, behind)] == [
+            READY,
+            READY,
+            held(Held.ORDERING),
+        ]
+        later = await deliver_one(store, ordered="o")
+        assert await state_of(store, later.job.id) == held(Held.ARRIVED), "who is before it must be looked at"
+        assert await store.holds.promote() == 1
+        for expected in (first, behind, later.job.id):
+            [claim] = [each for each in await take(store, 10) if each.ordered == "o"]
+            assert claim.job_id == expected
+            await end(store, claim)
+
+    async def test_a_delivery_overtakes_nobody_who_has_just_arrived(self, store: Store) -> None:
+        [early] = await put_many(store, 1, ordered="o")
+        late = await deliver_one(store, ordered="o")
+        assert await state_of(store, late.job.id) == held(Held.ARRIVED)
+        await store.holds.promote()
+        assert ids(await take(store, 10)) == [early]
+
+    async def test_a_delivery_that_needs_more_than_its_turn_is_looked_at(self, store: Store) -> None:
+        needs: list[dict[str, Any]] = [
+            {"tenant": "t"},
+            {"delay": 5.0},
+            {"concurrency": "c", "concurrency_limit": 1},
+        ]
+        made = [delivery(ordered=f"o{place}", **each) for place, each in enumerate(needs)]
+        behind = delivery(ordered="o0")
+        await store.inbox.deliver("billing", [*made, behind])
+        for each in (*made, behind):
+            assert await state_of(store, each.job.id) == held(Held.ARRIVED)
+
+    async def test_many_deliveries_at_once_keep_their_order(self, store: Store) -> None:
+        made = [delivery(ordered=f"o{number % 150}") for number in range(450)]
+        await store.inbox.deliver("billing", made)
+        await store.holds.promote()
+        assert set(ids(await take(store, 500))) == {each.job.id for each in made[:150]}
+
     async def test_a_group_hears_from_now_on_or_from_the_start(self, store: Store) -> None:
         await publish(store, "a", "b")
         now, last = await store.now(), (await store.outbox.lag()).position

@@ -14,6 +14,7 @@ from hypothesis.stateful import invariant, precondition, rule
 from holdfast.kernel.errors import LeaseLost, StepLeft, TooManyWaiting
 from holdfast.kernel.ids import new_id
 from holdfast.kernel.outcomes import Dead, Done, Outcome
+from holdfast.store.event_records import Delivery
 from holdfast.store.records import Claim, Enqueued, Finish, JobRecord, NewJob, Rescue
 from holdfast.store.states import OVER, Held, State
 from holdfast.store.steps import Step
@@ -76,6 +77,15 @@ class JobsMachine(StoreMachine):
         else:
             with suppress(Rollback, TooManyWaiting):
                 self.do(transaction())
+
+    @rule(many=st.lists(options(), min_size=1, max_size=4))
+    def deliver(self, many: list[dict[str, Any]]) -> None:
+        jobs = self._new([{name: each[name] for name in each if name != "unique"} for each in many])
+        deliveries = [Delivery(job.id, job) for job in jobs]
+        same(
+            _or_refused(lambda: self.do(self.store.inbox.deliver("group", deliveries))),
+            _or_refused(lambda: self.model.deliver(jobs)),
+        )
 
     @rule(place=st.integers(0, 9), reason=st.sampled_from(["why", "because"]))
     @precondition(lambda self: self.made)

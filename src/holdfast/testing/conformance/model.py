@@ -51,6 +51,22 @@ class Jobs(Waiting):
             raise TooManyWaiting
         return answers
 
+    def deliver(self, jobs: Sequence[NewJob]) -> list[bool]:
+        """Jobs that need their turn and nothing else have it at once, or a place in line, where nobody is in their order."""
+        orders = {job.ordered for job in jobs} - {row.job.ordered for row in self._where(_is_in_order)}
+        needy = {
+            job.ordered for job in jobs if job.concurrency or job.tenant or job.delay or job.at is not None
+        }
+        self.enqueue(jobs)
+        for job in jobs:
+            if job.ordered is not None and job.ordered in orders - needy:
+                row = self.rows[job.id]
+                row.has_turn = not any(
+                    other.has_turn and other.job.ordered == job.ordered for other in self.rows.values()
+                )
+                row.held = None if row.has_turn else Held.ORDERING
+        return [True] * len(jobs)
+
     def _twin(self, job: NewJob) -> str | None:
         holders = (
             row.job.id
@@ -354,3 +370,7 @@ def _stays(before: Progress, now: Progress) -> bool:
     if before is Progress.RESOLVED and now is Progress.UNKNOWN:
         return False
     return before in (Progress.DONE, Progress.RESOLVED)
+
+
+def _is_in_order(row: Row) -> bool:
+    return row.has_turn or row.held in (Held.ORDERING, Held.ARRIVED)

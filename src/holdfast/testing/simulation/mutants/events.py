@@ -20,13 +20,14 @@ from holdfast.events.settings import EventSettings
 from holdfast.events.subscribers import Subscribers
 from holdfast.kernel.errors import TransportUnavailable
 from holdfast.kernel.ids import new_id
-from holdfast.store.event_records import Cursor, Delivery, Emitted, NewEvent, NewStray, OutboxEvent
-from holdfast.store.records import Lease
-from holdfast.store.sqlite import inbox, outbox, relaying
+from holdfast.store.event_records import Cursor, Delivery, Emitted, NewEvent, NewStray, OutboxEvent, Stored
+from holdfast.store.records import Lease, NewJob
+from holdfast.store.sqlite import inbox, jobs, outbox, relaying
 from holdfast.store.sqlite.connection import Db
 from holdfast.store.sqlite.jobs import enqueue
 from holdfast.store.sqlite.leases import is_held
 from holdfast.store.sqlite.transaction import SqliteTx
+from holdfast.store.states import Held
 from holdfast.testing.simulation.mutants.planting import beside, mutant, replace, rewrite, unkeyed
 
 of_events = partial(mutant, kind="events")
@@ -234,13 +235,24 @@ def _types_of_others_are_set_aside(stack: ExitStack) -> None:
     replace(stack, EventSettings, "is_others", lambda *_: False)
 
 
+@of_events("all of an order have their turn")
+def _all_of_an_order_have_their_turn(stack: ExitStack) -> None:
+    """deliveries behind the first of their order are ready together with it"""
+    original = jobs._held
+
+    def held(job: NewJob, turn: bool | None, *, is_due: bool) -> Held | None:
+        return original(job, None if turn is None else True, is_due=is_due)
+
+    replace(stack, jobs, "_held", held)
+
+
 @of_events("the cursor goes first")
 def _the_cursor_goes_first(stack: ExitStack) -> None:
     """a group's cursor is moved in a commit of its own, before the deliveries are stored"""
 
     def deliver(
         db: Db, group: str, *, deliveries: Sequence[Delivery], upto: int | None, lease: Lease | None
-    ) -> list[bool] | None:
+    ) -> Stored | None:
         if upto is not None:
             beside(lambda own: own.run(inbox._MOVE, group, upto, own.now))(db)
         return original(db, group, deliveries=deliveries, upto=upto, lease=lease)
