@@ -15,7 +15,7 @@ from bench.sagas.systems import MEASURES
 from bench.schema.model import Figure
 from bench.servers import Servers
 
-LITTLE = {"processes": 1, "guess": 50, "seconds": 1, "sleepers": 20, "dawn": 2.0}
+LITTLE = {"processes": 1, "guess": 200, "seconds": 1, "sleepers": 20, "dawn": 2.0}
 
 
 @pytest.fixture

@@ -10,10 +10,11 @@ from holdfast.store.view_records import Aside, Checkpoint, Loaded, ViewBatch, Vi
 
 
 class Views(Protocol):
-    async def begin(self, view: str, *, start: int, history: bool = False) -> Checkpoint:
+    async def begin(self, view: str, *, start: int, history: bool = False) -> Checkpoint | None:
         """Say that somebody runs it. The first time its first generation is made, which reads what is behind `start`.
 
         Returns the generation that serves. `history`: from now on events are kept for it, back to where it began.
+        None: it would be made, and events behind `start` are gone by now; nothing was written.
         """
 
     async def checkpoints(self, *, view: str | None = None, limit: int = 100) -> list[Checkpoint]:
@@ -40,7 +41,7 @@ class Views(Protocol):
     async def begin_rebuild(self, view: str, *, start: int, actor: str) -> Checkpoint | None:
         """Make the next generation, beside the one that serves; one that is being built already is given up.
 
-        Leaves an audit row. None: there is no such view.
+        Leaves an audit row. None: there is no such view, or events behind `start` are gone by now; nothing was written.
         """
 
     async def switch(self, lease: Lease, view: str, generation: int) -> bool:

@@ -92,8 +92,9 @@ class Term:
         """Also begins the view, the first time that anybody runs it."""
         if monotonic() - self._seen >= _SEEN:
             start = await first_position(self._store)
-            await self._store.views.begin(self._name, start=start, history=self._projection.history)
-            self._seen = monotonic()
+            history = self._projection.history
+            if await self._store.views.begin(self._name, start=start, history=history) is not None:
+                self._seen = monotonic()
 
     async def _go_on_with_all(self) -> bool:
         generations = await self._store.views.checkpoints(view=self._name)

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from holdfast.kernel.errors import UsageError
+from holdfast.kernel.errors import StoreUnavailable, UsageError
 from holdfast.kernel.show import show
 from holdfast.store.ports import Store
 from holdfast.store.view_records import Checkpoint
+
+_LOOKS = 10  # at where the log begins, which may be pruned just then
 
 
 async def first_position(store: Store) -> int:
@@ -20,7 +22,22 @@ async def first_position(store: Store) -> int:
 
 async def rebuild(store: Store, view: str, *, partial: bool, actor: str) -> Checkpoint:
     """Begin the next generation. It must not know less than the one that serves, unless that is wanted."""
-    start = await first_position(store)
+    for _ in range(_LOOKS):
+        start = await first_position(store)
+        serving = await _serving(store, view, start, partial=partial)
+        if serving is None:
+            raise UsageError(
+                f"There is no view {show(view)} in the store: no worker has run it yet, so there is nothing to rebuild."
+            )
+        begun = await store.views.begin_rebuild(view, start=start, actor=actor)
+        if begun is not None:
+            return begun
+    raise StoreUnavailable(
+        f"Each time that the view {show(view)} was to be built anew, events that it would read were pruned. Nothing has changed; try again."
+    )
+
+
+async def _serving(store: Store, view: str, start: int, *, partial: bool) -> Checkpoint | None:
     serving = [each for each in await store.views.checkpoints(view=view) if each.state == "serving"]
     if serving and start > serving[0].start and not partial:
         raise UsageError(
@@ -28,9 +45,4 @@ async def rebuild(store: Store, view: str, *, partial: bool, actor: str) -> Chec
             f"those up to {start} were pruned since. Declare it with history=True before that, or, when the rows of what is "
             "gone may be lost, rebuild it with partial=True (--partial)."
         )
-    begun = await store.views.begin_rebuild(view, start=start, actor=actor)
-    if begun is None:
-        raise UsageError(
-            f"There is no view {show(view)} in the store: no worker has run it yet, so there is nothing to rebuild."
-        )
-    return begun
+    return serving[0] if serving else None

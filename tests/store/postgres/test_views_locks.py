@@ -10,7 +10,7 @@ from kit import blocked
 
 from holdfast.kernel.ids import new_id
 from holdfast.store.event_records import NewEvent
-from holdfast.store.postgres import leases, views
+from holdfast.store.postgres import leases, outbox, views
 from holdfast.store.postgres.connection import drive
 from holdfast.store.view_records import NewRow, ViewBatch
 
@@ -182,3 +182,22 @@ async def _updates(connection, table):
         f"""SELECT pg_stat_get_tuples_updated(oid), pg_stat_get_tuples_hot_updated(oid)
         FROM pg_class WHERE oid = 'holdfast.{table}'::regclass"""
     )
+
+
+async def test_who_prunes_and_who_begins_wait_for_each_other(store, other):
+    """Who begins to read is seen by who prunes; and who prunes first leaves no gap to who looked before."""
+    await store.outbox.emit([NewEvent(id=new_id(), type="a.b", data="{}") for _ in range(2)])
+    relay = await store.leases.acquire("holdfast:relay", owner="r", ttl=30)
+    ids = [event.id for event in await store.outbox.waiting(relay, limit=9)]
+    assert await store.outbox.stamp(relay, ids) == [1, 2]
+    async with store.transaction() as tx:
+        assert await tx.run(views.begin("orders", start=0, history=False))
+        pruning = running(other.outbox.prune(keep=0))
+        await blocked(store)
+    assert await pruning == 0
+    await store.views.forget("orders", actor="ada")
+    async with store.transaction() as tx:
+        assert await tx.run(outbox.prune(keep=0, limit=1)) == 1
+        beginning = running(other.views.begin("orders", start=0))
+        await blocked(store)
+    assert await beginning is None

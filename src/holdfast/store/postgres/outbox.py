@@ -135,7 +135,21 @@ SELECT (SELECT count(*) FROM (SELECT FROM holdfast.outbox WHERE state = 'waiting
     (SELECT value FROM holdfast.event_position)"""
 
 
+def is_kept(start: int) -> Procedure[bool]:
+    """Whether the log still begins there: what is published behind it was not pruned since somebody looked. Nor is it until our commit."""
+    yield Statement(f"SELECT pg_advisory_xact_lock_shared({_READING}, 0)")
+    return bool((yield Statement(_KEPT, (start,))))
+
+
+_READING = 0x486F_0004  # the class of the lock of those who begin to read and of who prunes; see locks.py
+_KEPT = """
+SELECT 1 FROM holdfast.event_position
+WHERE $1::bigint >= value OR EXISTS (SELECT FROM holdfast.outbox WHERE position = $1::bigint + 1)"""
+
+
 def prune(*, keep: float, limit: int) -> Procedure[int]:
+    """Nobody begins to read meanwhile: who has begun before is seen, and who begins afterwards sees what is gone."""
+    yield Statement(f"SELECT pg_advisory_xact_lock({_READING}, 0)")
     return len((yield Statement(_PRUNE, (float(keep), limit, READER_KEPT))))
 
 
@@ -284,4 +298,4 @@ class Outbox(Subject):
         return await self._database.read(lag)
 
     async def prune(self, *, keep: float, limit: int = 1000) -> int:
-        return await self._database.write(partial(prune, keep=keep, limit=limit), repeatable=True)
+        return await self._database.atomic(partial(prune, keep=keep, limit=limit), repeatable=True)

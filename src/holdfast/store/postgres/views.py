@@ -9,6 +9,7 @@ from typing import Any
 from holdfast.store import verdicts
 from holdfast.store.edge import checked
 from holdfast.store.postgres.audit import audited
+from holdfast.store.postgres.outbox import is_kept
 from holdfast.store.postgres.subject import Subject
 from holdfast.store.records import Lease
 from holdfast.store.statements import Procedure, Statement
@@ -25,12 +26,14 @@ _ASIDE = """a.view, a.generation, a.position, a.event_id::text, a.key, a.event, 
 _THIS = "view = $1::text AND generation = $2::bigint"
 
 
-def begin(view: str, *, start: int, history: bool) -> Procedure[Checkpoint]:
+def begin(view: str, *, start: int, history: bool) -> Procedure[Checkpoint | None]:
     """One at a time for each view: two who make its first generation would make two."""
     yield Statement(_TURN, (view,))
     rows = yield Statement(_SEEN, (view, history))
     serving = [row for row in rows if row[2] == "serving"]
     if not serving:
+        if not (yield from is_kept(start)):
+            return None
         serving = list((yield Statement(_MAKE, (view, "serving", start, history))))
     return _to_checkpoint(serving[0])
 
@@ -151,6 +154,8 @@ def begin_rebuild(view: str, *, start: int, actor: str) -> Procedure[Checkpoint 
     rows = yield Statement(_SERVING, (view,))
     if not rows:
         return None
+    if not (yield from is_kept(start)):
+        return None
     serving = _to_checkpoint(rows[0])
     sql = "UPDATE holdfast.view SET state = 'old' WHERE view = $1::text AND state = 'building'"
     yield Statement(sql, (view,))
@@ -250,7 +255,7 @@ DELETE FROM holdfast.view_row WHERE ctid = ANY(ARRAY(
 
 @checked
 class Views(Subject):
-    async def begin(self, view: str, *, start: int, history: bool = False) -> Checkpoint:
+    async def begin(self, view: str, *, start: int, history: bool = False) -> Checkpoint | None:
         return await self._database.atomic(
             partial(begin, view, start=start, history=history), repeatable=True
         )

@@ -23,12 +23,24 @@ _SERVED = """FROM holdfast_view_row AS r WHERE r.view = ?1
 _ASIDE = "view, generation, position, event_id, key, event, error, tries, at, tried_at"
 
 
-def begin(db: Db, view: str, *, start: int, history: bool) -> Checkpoint:
+def begin(db: Db, view: str, *, start: int, history: bool) -> Checkpoint | None:
     seen = "UPDATE holdfast_view SET seen_at = ?, history = ? WHERE view = ? AND state <> 'old'"
     db.run(seen, db.now, history, view)
     if (serving := _serving(db, view)) is not None:
         return serving
+    if not _is_kept(db, start):
+        return None
     return _make(db, view, "serving", start=start, history=history)
+
+
+def _is_kept(db: Db, start: int) -> bool:
+    """Whether the log still begins there: what is published behind it was not pruned since somebody looked."""
+    return bool(db.value(_KEPT, start))
+
+
+_KEPT = """
+SELECT ?1 >= value OR EXISTS (SELECT 1 FROM holdfast_outbox WHERE position = ?1 + 1)
+FROM holdfast_counter WHERE name = 'position'"""
 
 
 def _serving(db: Db, view: str) -> Checkpoint | None:
@@ -132,7 +144,7 @@ def _was_ours(db: Db, lease: Lease, batch: ViewBatch) -> bool:
 
 
 def begin_rebuild(db: Db, view: str, *, start: int, actor: str) -> Checkpoint | None:
-    if (serving := _serving(db, view)) is None:
+    if (serving := _serving(db, view)) is None or not _is_kept(db, start):
         return None
     db.run("UPDATE holdfast_view SET state = 'old' WHERE view = ? AND state = 'building'", view)
     building = _make(db, view, "building", start=start, history=serving.history)
@@ -211,7 +223,7 @@ def _prune_deleted(db: Db, limit: int) -> int:
 
 @checked
 class Views(Subject):
-    async def begin(self, view: str, *, start: int, history: bool = False) -> Checkpoint:
+    async def begin(self, view: str, *, start: int, history: bool = False) -> Checkpoint | None:
         return await self._file.write(
             partial(begin, view=view, start=start, history=history), repeatable=True
         )

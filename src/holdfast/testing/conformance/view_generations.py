@@ -7,7 +7,18 @@ from holdfast.store.ports import Store
 from holdfast.store.view_records import BURIED
 from holdfast.testing.conformance.harness import Conformance
 from holdfast.testing.conformance.outbox import publish
-from holdfast.testing.conformance.view_kit import VIEW, aside, batch, begun, got, keys, lead, row, serving
+from holdfast.testing.conformance.view_kit import (
+    VIEW,
+    aside,
+    batch,
+    begin,
+    begun,
+    got,
+    keys,
+    lead,
+    row,
+    serving,
+)
 
 
 class ViewGenerationsConformance(Conformance):
@@ -110,7 +121,7 @@ class ViewGenerationsConformance(Conformance):
         assert await store.views.checkpoints() == []
         assert await keys(store) == []
         assert not await store.views.apply(lease, batch(after=1, upto=2))
-        again = await store.views.begin(VIEW, start=3)
+        again = await begin(store, 3)
         assert (again.generation, again.position) == (2, 3)
         assert await store.views.prune() == 1
         assert [each.action for each in await store.audit.find(subject=f"view:{VIEW}")] == ["view.forget"]
@@ -129,6 +140,23 @@ class ViewGenerationsConformance(Conformance):
         assert await store.outbox.prune(keep=0) == 0, "the one that is built has not read it"
         assert await store.views.apply(lease, batch(after=2, upto=3, generation=2))
         assert await store.outbox.prune(keep=0) == 1
+
+    async def test_nobody_begins_where_events_are_gone(self, store: Store) -> None:
+        """They were pruned after somebody had looked where the log begins: a gap that nobody could fill."""
+        await publish(store, "a", "b", "c")
+        await self.advance(store, 1)
+        assert await store.outbox.prune(keep=0, limit=2) == 2
+        assert await store.views.begin(VIEW, start=1) is None
+        assert await store.views.checkpoints() == []
+        assert (await begin(store, 2)).start == 2
+        assert await store.views.begin_rebuild(VIEW, start=0, actor="ada") is None
+        assert len(await store.views.checkpoints()) == 1
+        lease = await lead(store)
+        assert await store.views.apply(lease, batch(after=2, upto=3))
+        assert await store.outbox.prune(keep=0) == 1
+        assert await store.views.begin_rebuild(VIEW, start=2, actor="ada") is None
+        built = await store.views.begin_rebuild(VIEW, start=3, actor="ada")
+        assert built is not None, "nothing is left, and nothing is missing"
 
     async def test_events_are_kept_for_a_view_with_history(self, store: Store) -> None:
         await publish(store, "a", "b", "c")

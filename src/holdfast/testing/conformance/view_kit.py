@@ -18,6 +18,13 @@ async def lead(store: Store, owner: str = "w1") -> Lease:
     return lease
 
 
+async def begin(store: Store, start: int, **options: Any) -> Checkpoint:
+    """Where the log still begins there."""
+    found = await store.views.begin(VIEW, start=start, **options)
+    assert found is not None, f"events behind {start} are gone"
+    return found
+
+
 async def begun(store: Store) -> Lease:
     """A view at position 0, and the lease of who runs it."""
     await store.views.begin(VIEW, start=0)

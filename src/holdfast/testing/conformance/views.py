@@ -10,23 +10,34 @@ from holdfast.store.view_records import SetAside, ViewBatch, ViewRow, behind
 from holdfast.testing.conformance.harness import Conformance
 from holdfast.testing.conformance.kit import raises
 from holdfast.testing.conformance.lost_answers import lost, once
-from holdfast.testing.conformance.view_kit import VIEW, aside, batch, begun, got, keys, lead, row, serving
+from holdfast.testing.conformance.view_kit import (
+    VIEW,
+    aside,
+    batch,
+    begin,
+    begun,
+    got,
+    keys,
+    lead,
+    row,
+    serving,
+)
 
 
 class ViewsConformance(Conformance):
     async def test_a_view_begins_once_where_it_is_told_to(self, store: Store) -> None:
-        first = await store.views.begin(VIEW, start=7)
+        first = await begin(store, 7)
         assert (first.view, first.generation, first.state) == (VIEW, 1, "serving")
         assert (first.start, first.position, first.history) == (7, 7, False)
         await self.advance(store, 5)
-        again = await store.views.begin(VIEW, start=99, history=True)
+        again = await begin(store, 99, history=True)
         assert (again.generation, again.start, again.position, again.history) == (1, 7, 7, True)
         assert (again.begun_at, again.seen_at) == (first.begun_at, first.seen_at + 5)
         assert await store.views.checkpoints() == [again]
 
     async def test_of_many_who_begin_a_view_at_once_one_makes_it(self, store: Store) -> None:
         other = await self.second(store)
-        found = await asyncio.gather(*(each.views.begin(VIEW, start=0) for each in [store, other] * 5))
+        found = await asyncio.gather(*(begin(each, 0) for each in [store, other] * 5))
         assert {each.generation for each in found} == {1}
 
     async def test_checkpoints_are_by_view_and_generation(self, store: Store) -> None:
@@ -183,7 +194,7 @@ class ViewsConformance(Conformance):
             assert await store.views.apply(lease, batch(after=2, upto=2, aside=(aside(1, "b"),)))
         assert len(await store.views.aside(VIEW)) == 1
         with once("store.after_commit", lost()):
-            assert (await store.views.begin(VIEW, start=0)).position == 2
+            assert (await begin(store, 0)).position == 2
 
     async def test_a_batch_is_kept_whole_or_not_at_all(self, store: Store) -> None:
         lease = await begun(store)

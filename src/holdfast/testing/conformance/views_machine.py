@@ -145,6 +145,7 @@ class ViewsMachine(StoreMachine):
     @rule(view=views, start=st.integers(0, 2))
     def begin(self, view: str, start: int) -> None:
         found = self.do(self.store.views.begin(view, start=start))
+        assert found is not None
         expected = self.model.begin(view, start)
         same(
             (found.generation, found.start, found.position),
