@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import asyncio
+from contextlib import suppress
+from functools import partial
 
 import asyncpg
 import pytest
 from faultkit import Fleet, on_postgres
 from waiting import until
 
-from holdfast import Holdfast
+from holdfast import Event, Holdfast
 from holdfast.kernel.errors import HoldfastError, StoreReadOnly
+from holdfast.testing import drain
+from holdfast.views.projector import Term
 from tools.postgres import PostgresServer, system_binaries, wheel_binaries
 
 SHIP = """
@@ -100,6 +104,76 @@ async def test_the_postmaster_is_killed_while_events_stream(server, shaky, valke
     assert sorted(event for event, _ in await shaky.effects()) == sorted(ids)
     log = await shaky.hf.store.outbox.log()
     assert [event.position for event in log] == list(range(1, len(ids) + 1))
+
+
+@pytest.fixture(scope="module")
+def lazy_server():
+    """One that writes its log only when somebody waits for that, as any does for a moment."""
+    server = PostgresServer.start(wheel_binaries() or system_binaries()[-1], {"wal_writer_delay": "10s"})
+    yield server
+    server.stop()
+
+
+@pytest.mark.parametrize("reader", ["group", "view"])
+async def test_the_postmaster_is_killed_between_reading_and_storing(lazy_server, reader):
+    """A reader goes on with what it has read, and the server has forgotten the numbers of that: others have them now."""
+    url = lazy_server.url(lazy_server.create_database())
+    await Holdfast(url).migrate()
+    async with Holdfast(url) as hf:
+        hf.event("order.placed", unheard=reader == "view")
+        handled: list[str] = []
+
+        async def bill(event: Event) -> None:
+            handled.append(event.id)
+
+        if reader == "group":
+            hf.on("order.*", group="billing")(bill)
+        orders = hf.view("orders", on="order.*", key=lambda _: "all")(
+            lambda row, event: [*(row or []), event.id]
+        )
+        turn = await _turn_of(hf, reader)
+        relay = await hf.store.leases.acquire("holdfast:relay", owner="t", ttl=60)
+        async with hf.transaction() as tx:
+            late = await hf.emit("order.placed", tx=tx)
+            early = await hf.emit("order.placed")
+            [waits] = await hf.store.outbox.waiting(relay, limit=5)
+        assert waits.id == early.id
+        assert await hf.store.outbox.stamp(relay, [early.id]) == [1]
+        read = hf.store.outbox.log
+
+        async def log(**options):
+            found = await read(**options)
+            if found and found[-1].id == early.id:
+                lazy_server.kill()
+                await asyncio.to_thread(lazy_server.start_again)
+            return found
+
+        hf.store.outbox.log = log
+        with suppress(HoldfastError):
+            await turn()
+        hf.store.outbox.log = read
+        assert (await hf.store.outbox.lag()).waiting == 2, "the number was forgotten"
+        assert await hf.store.outbox.stamp(relay, [late.id, early.id]) == [1, 2]
+        turn = await _turn_of(hf, reader)
+        while await turn():
+            pass
+        await drain(hf)
+        if reader == "view":
+            handled = await orders.get("all")
+        assert sorted(handled) == sorted([late.id, early.id])
+
+
+async def _turn_of(hf, reader):
+    """One turn of who reads events. It has begun: nothing is stored before it has read."""
+    if reader == "group":
+        lease = await hf.store.leases.acquire("holdfast:group:billing", owner="t", ttl=60)
+        consumer = hf.bus.consumer(hf.bus.groups[0], "t")
+        await consumer.subscribe()
+        return partial(consumer.turn, lease)
+    lease = await hf.store.leases.acquire("holdfast:view:orders", owner="t", ttl=60)
+    term = Term(hf.store, hf.views.projector(next(iter(hf.views)), "t")._projection, lease)
+    await term.turn()
+    return term.turn
 
 
 async def test_a_failover_to_read_only(server, shaky):

@@ -135,7 +135,7 @@ VERBS = {
     "inbox.unsubscribe": (["g"], {"actor": "a"}),
     "inbox.deliver": (
         ["g", [Delivery("e", NewJob(id=new_id(), task="t"))]],
-        {"upto": 5, "lease": LEASE},
+        {"upto": 5, "seen": ["e"], "lease": LEASE},
     ),
     "inbox.handled": (["g", "e"], {}),
     "inbox.prune": ([], {"keep": 1e6, "limit": 5}),

@@ -87,16 +87,17 @@ class Consumer(Leading):
         routes: Sequence[Route | None],
         upto: int | None = None,
     ) -> None:
-        """As jobs; what nobody in the group hears has none."""
+        """As jobs; what nobody in the group hears has none. `upto`: they are all that the store's own log has up to there."""
         group = self._group.name
         deliveries = [
             delivery(group, route, event, secret=self.is_secret(event.type))
             for event, route in zip(events, routes, strict=True)
             if route is not None
         ]
-        answers = await self._store.inbox.deliver(group, deliveries, upto=upto, lease=lease)
+        seen = () if upto is None else [event.id for event in events]
+        answers = await self._store.inbox.deliver(group, deliveries, upto=upto, seen=seen, lease=lease)
         if answers is None:
-            raise LeaseLost(f"the lease of the group {group!r} is another's")
+            raise LeaseLost(f"the lease of the group {group!r} is another's, or the log has changed")
         if deliveries:
             note("group.delivered", group=group, count=sum(answers), again=answers.count(False))
 

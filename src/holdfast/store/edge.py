@@ -237,6 +237,7 @@ RULES: dict[str, dict[str, dict[str, Check]]] = {
             "group": _name("group"),
             "deliveries": e.check_deliveries,
             "upto": e.check_position_if_given,
+            "seen": e.check_seen,
             "lease": e.check_lease_if_given,
         },
         "handled": {"group": _name("group"), "event_id": e.check_event_id},

@@ -52,6 +52,10 @@ def check_event_ids(ids: Any) -> tuple[str, ...]:
     return copied
 
 
+def check_seen(ids: Any) -> tuple[str, ...]:
+    return tuple(check_event_id(each) for each in _listed(ids, "Events that were seen are ids"))
+
+
 def check_stray_ids(ids: Any) -> tuple[int, ...]:
     copied = _listed(ids, "Ids of strays are numbers")
     return tuple(check_stray_id(stray_id) for stray_id in copied)

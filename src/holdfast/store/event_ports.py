@@ -99,11 +99,14 @@ class Inbox(Protocol):
         deliveries: Sequence[Delivery],
         *,
         upto: int | None = None,
+        seen: Sequence[str] = (),
         lease: Lease | None = None,
     ) -> list[bool] | None:
         """Store the jobs of deliveries that the group has not had, and move its cursor to `upto`, in one transaction.
 
-        False: the group has had that event. None: the lease is lost, and nothing was stored. A cursor never goes back.
+        `seen`: the ids of the events that were read, up to there. A server that has crashed since may have given their positions to others.
+        False: the group has had that event. None: the lease is lost, or other events are there now, and nothing was stored.
+        A cursor never goes back.
         """
 
     async def handled(self, group: str, event_id: str, *, tx: object | None = None) -> bool:

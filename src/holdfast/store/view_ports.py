@@ -34,8 +34,8 @@ class Views(Protocol):
     async def apply(self, lease: Lease, batch: ViewBatch) -> bool:
         """Keep rows and checkpoint in one commit. No row goes back to an older position.
 
-        False: the lease is lost, the checkpoint is no longer where the batch was made from, or the generation is over; nothing was
-        written.
+        False: the lease is lost, the checkpoint is no longer where the batch was made from, the generation is over, or the log has
+        another event where the batch ends (a server that has crashed since may have given its position away); nothing was written.
         """
 
     async def begin_rebuild(self, view: str, *, start: int, actor: str) -> Checkpoint | None:

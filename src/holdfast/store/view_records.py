@@ -111,6 +111,9 @@ class ViewBatch(msgspec.Struct, frozen=True, kw_only=True):
     generation: int
     after: int  # the checkpoint that this was made from
     upto: int
+    seen: tuple[
+        str, ...
+    ] = ()  # ids of the events that were read, up to there; with others in the log nothing is kept
     rows: tuple[NewRow, ...] = ()
     aside: tuple[SetAside, ...] = ()  # new ones, and others whose next try failed
     settled: tuple[int, ...] = ()  # positions of events that were set aside, and are in the rows now
@@ -120,6 +123,7 @@ class ViewBatch(msgspec.Struct, frozen=True, kw_only=True):
         check_int("generation", self.generation, 1, _INT8)
         check_position("after", self.after)
         check_position("upto", self.upto, self.after)
+        _set(self, "seen", _each(self.seen, str, "seen"))
         _set(self, "rows", _each(self.rows, NewRow, "rows"))
         _set(self, "aside", _each(self.aside, SetAside, "aside"))
         _set(self, "settled", _each(self.settled, int, "settled"))

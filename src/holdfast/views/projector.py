@@ -31,7 +31,7 @@ _SLICE = 0.01  # seconds for which it folds before others have a turn
 
 
 class Changed(Exception):
-    """Somebody has begun a rebuild, or had the view forgotten: go on with what is stored now."""
+    """Somebody has begun a rebuild, or had the view forgotten, or the log is another since: go on with what is stored now."""
 
 
 class Projector(Leading):
@@ -152,7 +152,8 @@ class Term:
                 began = monotonic()
         stopped = upto < (events[-1].position or 0)
         if upto > checkpoint.position:
-            await self._apply(checkpoint, fold, upto=upto)
+            seen = tuple(event.id for event in events[: upto - checkpoint.position])
+            await self._apply(checkpoint, fold, upto=upto, seen=seen)
             retries.add(len(fold.aside))
             self._tell_aside(checkpoint, retries)
             for late in fold.late:
@@ -173,13 +174,20 @@ class Term:
         return Fold(self._projection, await self._store.views.load(self._name, checkpoint.generation, keys))
 
     async def _apply(
-        self, checkpoint: Checkpoint, fold: Fold, *, upto: int, settled: tuple[int, ...] = ()
+        self,
+        checkpoint: Checkpoint,
+        fold: Fold,
+        *,
+        upto: int,
+        seen: tuple[str, ...] = (),
+        settled: tuple[int, ...] = (),
     ) -> None:
         batch = ViewBatch(
             view=self._name,
             generation=checkpoint.generation,
             after=checkpoint.position,
             upto=upto,
+            seen=seen,
             rows=fold.rows,
             aside=tuple(fold.aside),
             settled=settled,

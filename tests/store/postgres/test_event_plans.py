@@ -105,6 +105,7 @@ async def statements(connection):
             inbox._STORE,
             ("g0", [each.event_id for each in deliveries], [each.job.id for each in deliveries]),
         ),
+        "are at": next(outbox.are_at(5, ids[:2])),
         "delivered": Statement(inbox._JOBS, ("g0", [each.event_id for each in deliveries])),
         "handled": next(inbox.handled("g0", "e3")),
         "jobs by correlation": live,

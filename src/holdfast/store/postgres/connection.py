@@ -28,7 +28,8 @@ BEGIN = """BEGIN ISOLATION LEVEL READ COMMITTED;
 # For what others wait behind: whoever is in the way of one of many is met by that one alone.
 IMPATIENT = f"{BEGIN}; SET LOCAL lock_timeout = '200ms'"
 # For what is simply done again when a crash of the server forgets it: nobody waits for the disk. Whatever builds on it is
-# later in the server's log, so a commit that is kept keeps this too.
+# later in the server's log, so a commit that is kept keeps this too. But who has read it, and stores what comes of that after the
+# crash, must look whether it is still there.
 HASTY = f"{BEGIN}; SET LOCAL synchronous_commit = off"
 # Plans are cached with the statement. One made while the table was empty walks through all of it, and would go on
 # doing so when it has a million rows. Every statement of ours finds rows by an index, so the planner need not choose.

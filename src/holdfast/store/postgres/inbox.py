@@ -12,6 +12,7 @@ from holdfast.store.event_records import Cursor, Delivery, Stored
 from holdfast.store.postgres import audit
 from holdfast.store.postgres.enqueue import enqueue_in_turn
 from holdfast.store.postgres.locks import take_free
+from holdfast.store.postgres.outbox import are_at
 from holdfast.store.postgres.promotion import CHUNK
 from holdfast.store.postgres.relaying import fence
 from holdfast.store.postgres.subject import Subject
@@ -47,10 +48,17 @@ def unsubscribe(group: str, *, actor: str) -> Procedure[bool]:
 
 
 def deliver(
-    group: str, deliveries: Sequence[Delivery], *, upto: int | None, lease: Lease | None
+    group: str,
+    deliveries: Sequence[Delivery],
+    *,
+    upto: int | None,
+    seen: Sequence[str] = (),
+    lease: Lease | None,
 ) -> Procedure[Stored | None]:
     """The inbox rows first, in the order of the events: whoever comes second waits, and then has nothing to do."""
     if lease is not None and not (yield from fence(lease)):
+        return None
+    if upto is not None and seen and not (yield from are_at(upto, seen)):
         return None
     stored = Stored([])
     if deliveries:
@@ -145,9 +153,10 @@ class Inbox(Subject):
         deliveries: Sequence[Delivery],
         *,
         upto: int | None = None,
+        seen: Sequence[str] = (),
         lease: Lease | None = None,
     ) -> list[bool] | None:
-        make = partial(deliver, group, deliveries, upto=upto, lease=lease)
+        make = partial(deliver, group, deliveries, upto=upto, seen=seen, lease=lease)
         stored = await self._database.atomic(make, repeatable=True)
         if stored is None:
             return None

@@ -81,6 +81,19 @@ SELECT position, date_part('epoch', published_at) FROM holdfast.outbox
 WHERE position > $1::bigint AND position <= $2::bigint ORDER BY position LIMIT 1"""
 
 
+def are_at(position: int, ids: Sequence[str]) -> Procedure[bool]:
+    """Whether the log still has these events, the last of them at the position.
+
+    Positions are committed in haste: a crash of the server may have given them to others.
+    """
+    rows = yield Statement(_ARE_AT, (position - len(ids), position))
+    return [row[0] for row in rows] == list(ids)
+
+
+_ARE_AT = """
+SELECT id::text FROM holdfast.outbox WHERE position > $1::bigint AND position <= $2::bigint ORDER BY position"""
+
+
 def get(event_id: str) -> Procedure[OutboxEvent | None]:
     rows = yield Statement(f"SELECT {COLUMNS} FROM holdfast.outbox o WHERE o.id = $1::uuid", (event_id,))
     return to_event(rows[0]) if rows else None

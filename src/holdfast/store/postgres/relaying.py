@@ -143,8 +143,8 @@ def stamp(lease: Lease, ids: Sequence[str]) -> Procedure[list[int] | None]:
     return [positions.get(event_id, 0) for event_id in ids]
 
 
-# Nobody waits for the disk: what a crash of the server forgets is published again, with the same ids, and whatever
-# builds on a position is later in the server's log.
+# Nobody waits for the disk: what a crash of the server forgets is published again, with the same ids, and perhaps at other
+# positions. Whatever builds on one is later in the server's log; who read one before the crash looks again (`outbox.are_at`).
 # The lease is held, then the counter is drawn from, then events are written: whoever is second waits, and the commits
 # are in the order of the positions. One that blocks its key was published after all. The first row of the answer says that the lease is held.
 _STAMP = f"""

@@ -9,7 +9,7 @@ from typing import Any
 from holdfast.store import verdicts
 from holdfast.store.edge import checked
 from holdfast.store.postgres.audit import audited
-from holdfast.store.postgres.outbox import is_kept
+from holdfast.store.postgres.outbox import are_at, is_kept
 from holdfast.store.postgres.subject import Subject
 from holdfast.store.records import Lease
 from holdfast.store.statements import Procedure, Statement
@@ -98,6 +98,8 @@ _HELD = f"SELECT DISTINCT key FROM holdfast.view_aside WHERE {_THIS} AND key = A
 
 def apply(lease: Lease, batch: ViewBatch) -> Procedure[bool]:
     if not (yield _held(lease)):
+        return False
+    if batch.seen and not (yield from are_at(batch.upto, batch.seen)):
         return False
     this = (batch.view, batch.generation)
     if not (yield Statement(_MOVE, (*this, batch.after, batch.upto, lease.token))):

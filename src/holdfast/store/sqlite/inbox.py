@@ -14,6 +14,7 @@ from holdfast.store.sqlite import audit
 from holdfast.store.sqlite.connection import Db
 from holdfast.store.sqlite.jobs import enqueue
 from holdfast.store.sqlite.leases import is_held
+from holdfast.store.sqlite.outbox import are_at
 from holdfast.store.sqlite.subject import Subject
 from holdfast.store.turns import orders_of
 
@@ -61,9 +62,17 @@ def unsubscribe(db: Db, group: str, *, actor: str) -> bool:
 
 
 def deliver(
-    db: Db, group: str, *, deliveries: Sequence[Delivery], upto: int | None, lease: Lease | None
+    db: Db,
+    group: str,
+    *,
+    deliveries: Sequence[Delivery],
+    upto: int | None,
+    seen: Sequence[str] = (),
+    lease: Lease | None,
 ) -> Stored | None:
     if lease is not None and not is_held(db, lease):
+        return None
+    if upto is not None and seen and not are_at(db, upto, seen):
         return None
     new = [each for each in deliveries if db.run(_DELIVER, group, each.event_id, each.job.id, db.now)]
     arrived = len(new) < len(
@@ -125,9 +134,10 @@ class Inbox(Subject):
         deliveries: Sequence[Delivery],
         *,
         upto: int | None = None,
+        seen: Sequence[str] = (),
         lease: Lease | None = None,
     ) -> list[bool] | None:
-        call = partial(deliver, group=group, deliveries=deliveries, upto=upto, lease=lease)
+        call = partial(deliver, group=group, deliveries=deliveries, upto=upto, seen=seen, lease=lease)
         stored = await self._file.write(call, repeatable=True)
         if stored is None:
             return None

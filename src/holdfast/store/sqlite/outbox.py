@@ -111,6 +111,12 @@ def published_before(db: Db, moment: float) -> int:
     return int(low)
 
 
+def are_at(db: Db, position: int, ids: Sequence[str]) -> bool:
+    """Whether the log still has these events, the last of them at the position."""
+    sql = "SELECT id FROM holdfast_outbox WHERE position > ? AND position <= ? ORDER BY position"
+    return [row[0] for row in db.rows(sql, position - len(ids), position)] == list(ids)
+
+
 def get(db: Db, event_id: str) -> OutboxEvent | None:
     row = db.row(f"SELECT {COLUMNS} FROM holdfast_outbox WHERE id = ?", event_id)
     return None if row is None else to_event(row)

@@ -12,6 +12,7 @@ from holdfast.store.edge import checked
 from holdfast.store.records import Lease
 from holdfast.store.sqlite import audit
 from holdfast.store.sqlite.connection import Db
+from holdfast.store.sqlite.outbox import are_at
 from holdfast.store.sqlite.rows import Row
 from holdfast.store.sqlite.subject import Subject
 from holdfast.store.view_records import BURIED, Aside, Checkpoint, Loaded, ViewBatch, ViewRow, behind
@@ -99,6 +100,8 @@ def load(db: Db, view: str, generation: int, keys: Sequence[str]) -> Loaded:
 
 def apply(db: Db, lease: Lease, batch: ViewBatch) -> bool:
     if not _is_held(db, lease):
+        return False
+    if batch.seen and not are_at(db, batch.upto, batch.seen):
         return False
     this = (batch.view, batch.generation)
     moved = """UPDATE holdfast_view SET position = ?, token = ?, seen_at = ?

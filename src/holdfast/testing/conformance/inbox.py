@@ -153,6 +153,19 @@ class InboxConformance(Conformance):
             assert cursor.position == expected
         assert cursor.seen_at == await store.now()
 
+    async def test_a_cursor_does_not_pass_over_what_was_not_read(self, store: Store) -> None:
+        """Where the log has other events than the reader saw there, a crash has given their positions away."""
+        first, second = await publish(store, "a", "b")
+        await store.inbox.subscribe("billing", from_start=True)
+        made = delivery(second)
+        wrong = [(1, [second]), (2, [first]), (3, [second]), (2, ["no id of ours"]), (2, [second, first])]
+        for upto, seen in [*wrong, (2, [new_id(), second]), (2, [new_id(), first, second])]:
+            assert await store.inbox.deliver("billing", [made], upto=upto, seen=seen) is None
+        assert (await total(store), (await store.inbox.cursors())[0].position) == (0, 0)
+        for _ in range(2):
+            assert await store.inbox.deliver("billing", [made], upto=2, seen=[first, second]) == [True]
+        assert (await total(store), (await store.inbox.cursors())[0].position) == (1, 2)
+
     async def test_a_lost_lease_stores_nothing(self, store: Store) -> None:
         await store.inbox.subscribe("billing", from_start=True)
         lost = await store.leases.acquire("group:billing", owner="c1", ttl=30)

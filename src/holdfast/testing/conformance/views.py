@@ -10,6 +10,7 @@ from holdfast.store.view_records import SetAside, ViewBatch, ViewRow, behind
 from holdfast.testing.conformance.harness import Conformance
 from holdfast.testing.conformance.kit import raises
 from holdfast.testing.conformance.lost_answers import lost, once
+from holdfast.testing.conformance.outbox import publish
 from holdfast.testing.conformance.view_kit import (
     VIEW,
     aside,
@@ -75,6 +76,22 @@ class ViewsConformance(Conformance):
             assert not await store.views.apply(lease, batch(row("a", 7), after=after, upto=7))
         assert (await serving(store)).position == 2
         assert (await got(store, "a")).position == 1
+
+    async def test_a_checkpoint_does_not_pass_over_what_was_not_read(self, store: Store) -> None:
+        """Where the log has other events than the reader saw there, a crash has given their positions away."""
+        lease, (first, second) = await begun(store), await publish(store, "a", "b")
+        for upto, seen in (
+            (1, (second,)),
+            (2, (first,)),
+            (3, (second,)),
+            (2, ("no id of ours",)),
+            (2, (second, first)),
+        ):
+            assert not await store.views.apply(lease, batch(row("a", 1), upto=upto, seen=seen))
+        assert ((await serving(store)).position, await store.views.get(VIEW, "a")) == (0, None)
+        for _ in range(2):
+            assert await store.views.apply(lease, batch(row("a", 1), upto=2, seen=(first, second)))
+        assert (await serving(store)).position == 2
 
     async def test_a_lost_lease_writes_nothing(self, store: Store) -> None:
         zombie = await begun(store)
@@ -216,6 +233,7 @@ class ViewsConformance(Conformance):
             {"generation": 0},
             {"view": ""},
             {"upto": 2**63},
+            {"seen": (7,)},
         ):
             with raises(UsageError):
                 ViewBatch(**{"view": VIEW, "generation": 1, "after": 0, "upto": 5, **wrong})  # type: ignore[arg-type]

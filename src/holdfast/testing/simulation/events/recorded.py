@@ -66,8 +66,9 @@ class RecordedInbox(Inbox):
         deliveries: Sequence[Delivery],
         *,
         upto: int | None = None,
+        seen: Sequence[str] = (),
         lease: Lease | None = None,
     ) -> list[bool] | None:
-        work = partial(super().deliver, group, deliveries, upto=upto, lease=lease)
+        work = partial(super().deliver, group, deliveries, upto=upto, seen=seen, lease=lease)
         asked = (group, [each.event_id for each in deliveries], upto)
         return await self._history.call("deliver", asked, work)

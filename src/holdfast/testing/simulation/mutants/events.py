@@ -251,11 +251,11 @@ def _the_cursor_goes_first(stack: ExitStack) -> None:
     """a group's cursor is moved in a commit of its own, before the deliveries are stored"""
 
     def deliver(
-        db: Db, group: str, *, deliveries: Sequence[Delivery], upto: int | None, lease: Lease | None
+        db: Db, group: str, *, deliveries: Sequence[Delivery], upto: int | None, **options: Any
     ) -> Stored | None:
         if upto is not None:
             beside(lambda own: own.run(inbox._MOVE, group, upto, own.now))(db)
-        return original(db, group, deliveries=deliveries, upto=upto, lease=lease)
+        return original(db, group, deliveries=deliveries, upto=upto, **options)
 
     original = inbox.deliver
     replace(stack, inbox, "deliver", deliver)
@@ -283,7 +283,13 @@ def _delivered_twice(stack: ExitStack) -> None:
     """nobody looks whether the group has had the event, when it comes and when it is handled"""
 
     def deliver(
-        db: Db, group: str, *, deliveries: Sequence[Delivery], upto: int | None, lease: Lease | None
+        db: Db,
+        group: str,
+        *,
+        deliveries: Sequence[Delivery],
+        upto: int | None,
+        seen: Sequence[str] = (),
+        lease: Lease | None,
     ) -> list[bool] | None:
         if lease is not None and not is_held(db, lease):
             return None
