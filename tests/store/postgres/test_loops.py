@@ -197,3 +197,41 @@ def test_what_comes_back_from_an_earlier_loop_is_closed_and_frees_no_place():
 
     pool = Pool(connect, size=2, wait=1.0)
     asyncio.run(give_back(asyncio.run(borrow())))
+
+
+async def _many(pool, number, *, urgent=False):
+    return [await pool.acquire(urgent=urgent) for _ in range(number)]
+
+
+async def test_one_that_is_soiled_is_not_kept_for_who_is_not_let_in():
+    """The last place is for those in a hurry: who waits for another one does not get it, and would not clean it."""
+    pool = Pool(_fake, size=3, wait=1.0)
+    pool.start()
+    [first, _] = await _many(pool, 2)
+    [hurried] = await _many(pool, 1, urgent=True)
+    waiting = asyncio.create_task(pool.acquire())
+    await asyncio.sleep(0)
+    assert not pool.is_awaited
+    pool.release(hurried)
+    assert pool.is_awaited, "the next one is for him"
+    waiting.cancel()
+    await asyncio.gather(waiting, return_exceptions=True)
+    pool.release(first)
+
+
+async def test_who_waited_takes_the_one_that_is_soiled():
+    pool = Pool(_fake, size=4, wait=1.0)
+    pool.start()
+    [soiled, clean, _] = await _many(pool, 3)
+    waiting = asyncio.create_task(pool.acquire())
+    await asyncio.sleep(0)
+    assert pool.is_awaited
+    pool.release(soiled, soiled=True)
+    pool.release(clean)
+    assert await waiting is soiled
+    assert pool.cleans(soiled)
+    assert not soiled.gone
+
+
+async def _fake():
+    return Fake()

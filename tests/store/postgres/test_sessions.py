@@ -11,6 +11,7 @@ from running import in_child
 
 from holdfast.kernel.errors import TransactionEnded, UsageError
 from holdfast.kernel.outcomes import Done
+from holdfast.store.postgres import connection as connection_module
 from holdfast.store.postgres.store import PostgresStore
 from holdfast.store.records import Finish
 
@@ -128,6 +129,28 @@ async def test_nothing_is_left_behind_when_who_waited_goes_away(single):
     assert waiting.cancelled()
     connection = await single.database.pool.acquire()
     assert connection.get_server_pid() != pid
+    single.database.pool.release(connection)
+
+
+@pytest.mark.parametrize("verb", ["count", "begin"])
+async def test_one_that_cannot_be_cleaned_is_not_for_anybody(single, verb, monkeypatch):
+    """That takes longer than what was set in it allows. Who waited for it gets another, and does not hear of it."""
+    monkeypatch.setattr(connection_module, "RESET", f"SELECT pg_sleep(0.1); {connection_module.RESET}")
+
+    async def begin():
+        async with single.transaction() as tx:
+            return await tx.fetch("SELECT pg_sleep(0.01)")
+
+    async with single.transaction() as tx:
+        [(pid,)] = await tx.fetch("SELECT pg_backend_pid()")
+        await tx.execute("SET synchronous_commit = off")
+        await tx.execute("SET statement_timeout = '20ms'")
+        waiting = asyncio.create_task(begin() if verb == "begin" else single.jobs.count())
+        await asyncio.sleep(0.05)
+    await waiting
+    connection = await single.database.pool.acquire()
+    assert connection.get_server_pid() != pid
+    assert await connection.fetchval("SHOW synchronous_commit") == "on"
     single.database.pool.release(connection)
 
 

@@ -155,12 +155,14 @@ class Database:
         if self.missing:
             raise behind(self.missing)
         connection = await self.pool.acquire()
+        is_soiled = self.pool.cleans(connection)
         try:
             # Committed by itself: else it would be undone when what follows is rolled back.
-            reset = f"BEGIN; {RESET}; COMMIT; " if self.pool.cleans(connection) else ""
-            await connection.execute(reset + sql)
-        except BaseException:
+            await connection.execute(f"BEGIN; {RESET}; COMMIT; {sql}" if is_soiled else sql)
+        except BaseException as error:
             self.pool.release(connection, broken=True)
+            if is_soiled and isinstance(error, FAILURES):
+                return await self._begin(sql)
             raise
         return connection
 
@@ -189,11 +191,9 @@ class Database:
     async def _once(self, attempt: Callable[[Any], Awaitable[T]], *, urgent: bool = False) -> T:
         if self.missing:
             raise behind(self.missing)
-        connection = await self.pool.acquire(urgent=urgent)
+        connection = await self._clean_one(urgent=urgent)
         broken = True
         try:
-            if self.pool.cleans(connection):
-                await connection.execute(RESET)
             answer = await attempt(connection)
             broken = False
         except Exception as error:
@@ -202,6 +202,21 @@ class Database:
         finally:
             self.pool.release(connection, broken=broken)
         return answer
+
+    async def _clean_one(self, *, urgent: bool) -> Any:
+        """What the one before has left may be such that it cannot be cleaned: then another, and nobody hears of it."""
+        while True:
+            connection = await self.pool.acquire(urgent=urgent)
+            if not self.pool.cleans(connection):
+                return connection
+            try:
+                await connection.execute(RESET)
+            except BaseException as error:
+                self.pool.release(connection, broken=True)
+                if not isinstance(error, FAILURES):
+                    raise
+            else:
+                return connection
 
 
 def _is_spoilt(connection: Any, error: Exception) -> bool:

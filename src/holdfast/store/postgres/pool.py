@@ -141,13 +141,20 @@ class Pool:
     @property
     def is_awaited(self) -> bool:
         """Whether the next connection that is given back goes to somebody at once."""
-        return any(not waiter.done() for waiters in self._waiting.values() for waiter in waiters)
+        return any(
+            self._used <= self._room(urgent=urgent) and any(not waiter.done() for waiter in waiters)
+            for urgent, waiters in self._waiting.items()
+        )
 
     def _idle_one(self) -> Any | None:
+        """One that is soiled first: it may have locks."""
+        if self._soiled:
+            self._idle.sort(key=lambda each: each in self._soiled)
         while self._idle:
             connection = self._idle.pop()
             if not connection.is_closed():
                 return connection
+            self._soiled.discard(connection)
         return None
 
     def release(self, connection: Any, *, broken: bool = False, soiled: bool = False) -> None:
