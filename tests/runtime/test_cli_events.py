@@ -42,7 +42,7 @@ async def ran(store):
     [placed] = await emit(store, "order.placed", correlation_id=STORY)
     await store.outbox.stamp(lease, [placed])
     bill = await delivered(store, "billing", placed)
-    await finish(store, Retry(error="Traceback\nConnectionError: the bank is closed"))
+    await finish(store, Retry(error="ConnectionError: the bank is closed\n  shop.py:8 in bill"))
     [billed] = await emit(store, "order.billed", correlation_id=STORY, causation_id=bill)
     await finish(store, Done())
     ship = await delivered(store, "shipping", billed)
@@ -260,6 +260,45 @@ def test_a_long_row_of_causes_is_told_to_its_end(shop, on_store):
     document = shop.json("trace", STORY)
     assert len(document["begins"]) == 20
     assert document["begins"][1]["causation_id"] is not None
+
+
+def test_a_cause_that_is_not_kept_is_told(shop, on_store):
+    """It was pruned, or it is an event of another program."""
+    gone = new_id()
+
+    async def without_cause(store):
+        await put(store, correlation_id=STORY, causation_id=gone)
+        await put(store, correlation_id=STORY)
+
+    on_store(without_cause)
+    assert shop("trace", STORY) == 0
+    [first, second] = shop.out.splitlines()[1:]
+    assert first.endswith(f"caused by {gone}, which is not kept here") and "caused by" not in second
+
+
+def test_causes_that_go_round_in_a_circle_are_told(shop, on_store):
+    """Nothing of ours makes such; rows that somebody has put right by hand may be."""
+    first, second = new_id(), new_id()
+
+    async def circle(store):
+        await put(store, id=first, correlation_id=STORY, causation_id=second)
+        await put(store, id=second, correlation_id=STORY, causation_id=first)
+
+    on_store(circle)
+    assert shop("trace", STORY) == 0
+    lines = shop.out.splitlines()
+    assert len(lines) == 3
+    assert lines[1].endswith(f"{first}  caused by {second}") and lines[2].endswith(second)
+
+
+def test_a_story_is_cut_only_when_it_has_more(shop, on_store):
+    on_store(lambda store: put(store, 1_000, correlation_id=STORY))
+    assert shop("trace", STORY) == 0
+    assert len(shop.out.splitlines()) == 1_001 and "more than" not in shop.out
+    on_store(lambda store: put(store, correlation_id=STORY, causation_id=new_id()))
+    assert shop("trace", STORY) == 0
+    assert "caused by" in shop.out and "not kept" not in shop.out
+    assert "more than 1,000" in shop.out and shop.json("trace", STORY)["cut"]
 
 
 def test_a_story_without_a_request_begins_with_its_first_job(shop, on_store):

@@ -19,9 +19,8 @@ class Node(msgspec.Struct):
 
     what: JobRecord | OutboxEvent
     caused: list[Node] = []
-    is_moved: bool = (
-        False  # it stands at the beginning because it would be too deep: its cause is told by its id
-    )
+    is_moved: bool = False  # it stands at the beginning, and what caused it somewhere else
+    is_orphan: bool = False  # what caused it is not in the story: it was pruned, or is another program's
 
     @property
     def at(self) -> float:
@@ -42,16 +41,16 @@ async def tell(store: Store, wanted: str) -> Story | None:
         story_of = event.correlation_id or event.id
     elif job is not None:
         story_of = job.correlation_id or job.id  # as its run tells those that it causes
-    jobs = await store.jobs.find(correlation_id=story_of, limit=MOST)
-    events = await store.outbox.find(correlation_id=story_of, limit=MOST)
-    is_cut = len(jobs) == MOST or len(events) == MOST
+    jobs = await store.jobs.find(correlation_id=story_of, limit=MOST + 1)
+    events = await store.outbox.find(correlation_id=story_of, limit=MOST + 1)
+    is_cut = len(jobs) > MOST or len(events) > MOST
     first = job if job is not None and job.id == story_of else (await _named(store, story_of))[0]
-    found: list[JobRecord | OutboxEvent] = [*jobs, *events]
+    found: list[JobRecord | OutboxEvent] = [*jobs[:MOST], *events[:MOST]]
     if first is not None and all(each.id != first.id for each in found):
         found.append(first)
     if not found:
         return None
-    return Story(story_of, _tree(found), is_cut)
+    return Story(story_of, _tree(found, is_cut=is_cut), is_cut)
 
 
 async def _named(store: Store, wanted: str) -> tuple[JobRecord | None, OutboxEvent | None]:
@@ -62,13 +61,39 @@ async def _named(store: Store, wanted: str) -> tuple[JobRecord | None, OutboxEve
     return await store.jobs.get(wanted), await store.outbox.get(wanted)
 
 
-def _tree(found: list[JobRecord | OutboxEvent]) -> list[Node]:
+def _tree(found: list[JobRecord | OutboxEvent], *, is_cut: bool) -> list[Node]:
     nodes = {each.id: Node(each, []) for each in found}
     begins: list[Node] = []
-    for node in sorted(nodes.values(), key=lambda node: node.at):
+    in_time = sorted(nodes.values(), key=lambda node: node.at)
+    for node in in_time:
         cause = nodes.get(node.what.causation_id or "")
+        is_lost = cause is None and node.what.causation_id is not None
+        node.is_moved, node.is_orphan = is_lost and is_cut, is_lost and not is_cut
         (begins if cause is None or cause is node else cause.caused).append(node)
-    return _flattened(begins)
+    return _flattened(begins + _circles(in_time, nodes, begins))
+
+
+def _circles(in_time: list[Node], nodes: dict[str, Node], begins: list[Node]) -> list[Node]:
+    """What no beginning leads to, because it goes round: each circle is opened before its first."""
+    opened: list[Node] = []
+    told = _below(begins)
+    for node in in_time:
+        if node.what.id not in told:
+            cause = nodes[node.what.causation_id or ""]
+            cause.caused = [each for each in cause.caused if each is not node]
+            node.is_moved = True
+            opened.append(node)
+            told |= _below([node])
+    return opened
+
+
+def _below(begins: list[Node]) -> set[str]:
+    found, waiting = set[str](), list(begins)
+    while waiting:
+        node = waiting.pop()
+        found.add(node.what.id)
+        waiting += node.caused
+    return found
 
 
 def _flattened(begins: list[Node]) -> list[Node]:

@@ -63,14 +63,21 @@ def lines(story: Story, sagas: Mapping[str, History]) -> Iterator[str]:
 
 
 def _lines(node: Node, sagas: Mapping[str, History], before: str, *, is_last: bool) -> Iterator[str]:
-    cause = f"  caused by {node.what.causation_id}" if node.is_moved else ""
-    yield f"{before}{'└─ ' if is_last else '├─ '}{_told(node.what)}{cause}"
+    yield f"{before}{'└─ ' if is_last else '├─ '}{_told(node.what)}{_cause(node)}"
     inside = before + ("   " if is_last else "│  ")
     found = sagas.get(node.what.id)
     below = [*_failures(node.what), *(() if found is None else traced_sagas.lines(found))]
     yield from (f"{inside}{'│' if node.caused else ' '}  {text}" for text in below)
     for place, caused in enumerate(node.caused):
         yield from _lines(caused, sagas, inside, is_last=place == len(node.caused) - 1)
+
+
+def _cause(node: Node) -> str:
+    """By its id, where it does not stand above."""
+    if not (node.is_moved or node.is_orphan):
+        return ""
+    where = ", which is not kept here" if node.is_orphan else ""
+    return f"  caused by {node.what.causation_id}{where}"
 
 
 def _told(what: JobRecord | OutboxEvent) -> str:
@@ -97,7 +104,7 @@ def _job(job: JobRecord) -> str:
 def _failures(what: JobRecord | OutboxEvent) -> Iterator[str]:
     if isinstance(what, JobRecord):
         for each in what.errors:
-            yield f"attempt {each.attempt} failed, {local(each.at)}: {each.error.strip().splitlines()[-1] if each.error.strip() else '?'}"
+            yield f"attempt {each.attempt} failed, {local(each.at)}: {each.error.strip().partition(chr(10))[0] or '?'}"
 
 
 def _plain(node: Node, sagas: Mapping[str, History]) -> dict[str, Any]:
