@@ -171,7 +171,7 @@ async def test_workers_are_killed_again_and_again_while_events_stream(far):
     await far.all_handled()
 
 
-@on_sqlite
+@on_postgres
 @on_redis
 async def test_a_relay_is_frozen_past_its_lease(far):
     """Row 12: it has published, and is woken when another leads: its marks are refused by token."""

@@ -13,6 +13,11 @@ from waiting import until
 
 from holdfast import Event, Holdfast
 from holdfast.kernel.errors import HoldfastError, StoreReadOnly
+from holdfast.kernel.ids import new_id
+from holdfast.kernel.outcomes import Done
+from holdfast.store.event_records import Delivery
+from holdfast.store.records import Finish, NewJob
+from holdfast.store.states import State
 from holdfast.testing import drain
 from holdfast.views.projector import Term
 from tools.postgres import PostgresServer, system_binaries, wheel_binaries
@@ -114,53 +119,145 @@ def lazy_server():
     server.stop()
 
 
-@pytest.mark.parametrize("reader", ["group", "view"])
-async def test_the_postmaster_is_killed_between_reading_and_storing(lazy_server, reader):
-    """A reader goes on with what it has read, and the server has forgotten the numbers of that: others have them now."""
+@pytest.fixture
+async def lazy(lazy_server):
     url = lazy_server.url(lazy_server.create_database())
     await Holdfast(url).migrate()
     async with Holdfast(url) as hf:
-        hf.event("order.placed", unheard=reader == "view")
-        handled: list[str] = []
+        yield hf
 
-        async def bill(event: Event) -> None:
-            handled.append(event.id)
 
-        if reader == "group":
-            hf.on("order.*", group="billing")(bill)
-        orders = hf.view("orders", on="order.*", key=lambda _: "all")(
-            lambda row, event: [*(row or []), event.id]
-        )
-        turn = await _turn_of(hf, reader)
-        relay = await hf.store.leases.acquire("holdfast:relay", owner="t", ttl=60)
-        async with hf.transaction() as tx:
-            late = await hf.emit("order.placed", tx=tx)
-            early = await hf.emit("order.placed")
-            [waits] = await hf.store.outbox.waiting(relay, limit=5)
-        assert waits.id == early.id
-        assert await hf.store.outbox.stamp(relay, [early.id]) == [1]
-        read = hf.store.outbox.log
+async def crash(server):
+    server.kill()
+    await asyncio.to_thread(server.start_again)
 
-        async def log(**options):
-            found = await read(**options)
-            if found and found[-1].id == early.id:
-                lazy_server.kill()
-                await asyncio.to_thread(lazy_server.start_again)
-            return found
 
-        hf.store.outbox.log = log
-        with suppress(HoldfastError):
-            await turn()
-        hf.store.outbox.log = read
-        assert (await hf.store.outbox.lag()).waiting == 2, "the number was forgotten"
-        assert await hf.store.outbox.stamp(relay, [late.id, early.id]) == [1, 2]
-        turn = await _turn_of(hf, reader)
-        while await turn():
-            pass
-        await drain(hf)
-        if reader == "view":
-            handled = await orders.get("all")
-        assert sorted(handled) == sorted([late.id, early.id])
+async def _emitted(hf):
+    hf.event("order.placed", unheard=True)
+    emitted = await hf.emit("order.placed", key="k")
+    return lambda: _is_there(hf.outbox.get(emitted.id))
+
+
+async def _emitted_with_rows(hf):
+    hf.event("order.placed", unheard=True)
+    async with hf.transaction() as tx:
+        emitted = await hf.emit("order.placed", key="k", tx=tx)
+    return lambda: _is_there(hf.outbox.get(emitted.id))
+
+
+async def _enqueued(hf):
+    job = NewJob(id=new_id(), task="t")
+    await hf.store.jobs.enqueue([job])
+    return lambda: _is_there(hf.jobs.get(job.id))
+
+
+async def _claimed(hf):
+    """The next one must not have its token: what the first does with it would count."""
+    await hf.store.jobs.enqueue([NewJob(id=new_id(), task="t")])
+    [claim] = await hf.store.claims.claim({"default": 1}, lease=30, worker="w1")
+
+    async def is_kept():
+        await hf.store.jobs.enqueue([NewJob(id=new_id(), task="t")])
+        [later] = await hf.store.claims.claim({"default": 1}, lease=30, worker="w2")
+        return later.token > claim.token
+
+    return is_kept
+
+
+async def _finished(hf):
+    await hf.store.jobs.enqueue([NewJob(id=new_id(), task="t")])
+    [claim] = await hf.store.claims.claim({"default": 1}, lease=30, worker="w1")
+    assert await hf.store.claims.finish([Finish(claim, Done())]) == [True]
+
+    async def is_kept():
+        return (await hf.jobs.get(claim.job_id)).state is State.SUCCEEDED
+
+    return is_kept
+
+
+async def _promoted_and_claimed(hf):
+    await hf.store.jobs.enqueue([NewJob(id=new_id(), task="t", ordered="k")])
+    await hf.store.holds.promote()
+    [claim] = await hf.store.claims.claim({"default": 1}, lease=30, worker="w1")
+
+    async def is_kept():
+        return await hf.store.claims.finish([Finish(claim, Done())]) == [True]
+
+    return is_kept
+
+
+async def _delivered(hf):
+    """The broker forgets the message then."""
+    made = Delivery(new_id(), NewJob(id=new_id(), task="t", ordered="k"))
+    assert await hf.store.inbox.deliver("billing", [made]) == [True]
+    return lambda: _is_there(hf.jobs.get(made.job.id))
+
+
+async def _set_aside(hf):
+    """A message that nobody understood: the broker forgets it too."""
+    stray = await hf.store.strays.keep("redis", "billing", b"{", "no JSON")
+    return lambda: _is_there(hf.store.strays.get(stray))
+
+
+async def _is_there(asked):
+    return await asked is not None
+
+
+ACKNOWLEDGED = [
+    _emitted, _emitted_with_rows, _enqueued, _claimed, _finished, _promoted_and_claimed, _delivered, _set_aside
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("act", ACKNOWLEDGED, ids=lambda act: act.__name__.strip("_"))
+async def test_what_was_acknowledged_is_kept(lazy_server, lazy, act):
+    """The server is killed the moment after its answer. What it may forget is in the next test."""
+    is_kept = await act(lazy)
+    await crash(lazy_server)
+    assert await is_kept()
+
+
+@pytest.mark.parametrize("reader", ["group", "view"])
+async def test_the_postmaster_is_killed_between_reading_and_storing(lazy_server, lazy, reader):
+    """A reader goes on with what it has read, and the server has forgotten the numbers of that: others have them now."""
+    hf = lazy
+    hf.event("order.placed", unheard=reader == "view")
+    handled: list[str] = []
+
+    async def bill(event: Event) -> None:
+        handled.append(event.id)
+
+    if reader == "group":
+        hf.on("order.*", group="billing")(bill)
+    orders = hf.view("orders", on="order.*", key=lambda _: "all")(lambda row, event: [*(row or []), event.id])
+    turn = await _turn_of(hf, reader)
+    relay = await hf.store.leases.acquire("holdfast:relay", owner="t", ttl=60)
+    async with hf.transaction() as tx:
+        late = await hf.emit("order.placed", tx=tx)
+        early = await hf.emit("order.placed")
+        [waits] = await hf.store.outbox.waiting(relay, limit=5)
+    assert waits.id == early.id
+    assert await hf.store.outbox.stamp(relay, [early.id]) == [1]
+    read = hf.store.outbox.log
+
+    async def log(**options):
+        found = await read(**options)
+        if found and found[-1].id == early.id:
+            await crash(lazy_server)
+        return found
+
+    hf.store.outbox.log = log
+    with suppress(HoldfastError):
+        await turn()
+    hf.store.outbox.log = read
+    assert (await hf.store.outbox.lag()).waiting == 2, "the number was forgotten"
+    assert await hf.store.outbox.stamp(relay, [late.id, early.id]) == [1, 2]
+    turn = await _turn_of(hf, reader)
+    while await turn():
+        pass
+    await drain(hf)
+    if reader == "view":
+        handled = await orders.get("all")
+    assert sorted(handled) == sorted([late.id, early.id])
 
 
 async def _turn_of(hf, reader):
