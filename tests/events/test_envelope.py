@@ -170,3 +170,11 @@ def test_who_else_makes_events_has_ids_of_their_own():
     assert found.event().id == "17"
     long = read(changed(id="x" * 400, source="y" * 400))
     assert len(long.identity) == 64
+
+
+def test_where_a_source_ends_is_not_taken_for_where_an_id_begins():
+    """Else one of them would be the other come again, and nobody would handle it."""
+    whole = {"specversion": "1.0", "type": "a.b"}
+    pairs = [("shop", "a b c"), ("shop a", "b c"), ("shop a b", "c")]
+    found = [read(json.dumps({**whole, "source": source, "id": id_}).encode()) for source, id_ in pairs]
+    assert len({each.identity for each in found}) == 3

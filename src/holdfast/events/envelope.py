@@ -51,6 +51,9 @@ class Envelope(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
         if self.source == SOURCE:
             return self.id
         text = f"{self.source} {self.id}"
+        if " " in self.source:  # no URI has one: nobody could tell where it ends
+            text = f"{len(self.source)} {text}"
+            return hashlib.sha256(text.encode()).hexdigest()
         return text if len(text.encode()) <= LONGEST_NAME else hashlib.sha256(text.encode()).hexdigest()
 
     @property
