@@ -79,6 +79,41 @@ def test_a_view_and_what_it_could_not_take(shop, on_store):
     assert "event" not in aside
 
 
+def test_what_a_rebuild_could_not_take(shop, on_store):
+    """It never serves as long as that waits: so whoever looks is told what it is."""
+
+    async def rebuilt(store):
+        await half_read(store)
+        await store.views.begin_rebuild("orders", start=0, actor="test")
+        lease = await store.leases.acquire("v", owner="w", ttl=30)
+        poison = SetAside(position=1, event_id=new_id(), event="{}", key="order:1", error="KeyError: 'total'")
+        assert await store.views.apply(
+            lease, ViewBatch(view="orders", generation=2, after=0, upto=3, aside=(poison,))
+        )
+
+    on_store(rebuilt)
+    assert shop("views", "show", "orders") == 0
+    before, _, after = shop.out.partition("The rebuild, generation 2, could not take:")
+    assert "ValueError: no" in before
+    assert "KeyError: 'total'" in after
+    [aside] = shop.json("views", "show", "orders")["rebuild_events_aside"]
+    assert (aside["position"], aside["generation"]) == (1, 2)
+
+
+def test_what_a_view_stands_still_at(shop, on_store, tmp_path):
+    async def unread(store):
+        await publish(store)
+        await store.views.begin("orders", start=0)
+
+    on_store(unread)
+    program = PROGRAM.replace('on="order.*"', 'on="order.*", on_error="stop"')
+    write_program(tmp_path, program.replace("event.data", '{}["total"]'))
+    assert shop("views", "show", "orders") == 0
+    assert "position 1: KeyError: 'total'" in shop.out
+    found = shop.json("views", "show", "orders")
+    assert (found["stands_before"]["position"], found["stands_before"]["key"]) == (1, "order:1")
+
+
 @pytest.mark.parametrize("is_json", [False, True])
 def test_a_rebuild_is_begun(shop, on_store, is_json):
     on_store(half_read)

@@ -276,6 +276,7 @@ async def test_a_view_that_stops_at_what_it_cannot_take(bench):
         await bench.publish(key="a", n=number)
     await bench.publish(key="b", n=5)
     await until(lambda: "stands still before position 2" in (projector.trouble() or ""))
+    assert "ZeroDivisionError: division by zero" in projector.trouble()
     assert await bench.rows(view) == {"a": {"sum": 1}}
     assert (await view.lag()).events == 2
     await bench.stop(projector)
@@ -293,6 +294,22 @@ async def test_with_too_many_set_aside_it_stands_still(bench, monkeypatch):
     await bench.publish(key="a")
     await until(lambda: "stands still: more than 2" in (projector.trouble() or ""))
     assert (await view.lag()).events == 1
+
+
+async def test_all_that_is_set_aside_is_taken_by_better_code_however_much_it_is(bench, monkeypatch):
+    """One try takes the first of them: it is not done with the rest."""
+    monkeypatch.setattr("holdfast.views.projector.ASIDE_LIMIT", 2)
+    await bench.publish_many(7)
+    await bench.built(bench.view(lambda row, event: 1 / 0, key="n"))
+    better = bench.view(lambda row, event: event.data, key="n")
+    projector = await bench.run(better)
+
+    async def taken():
+        return not await better.aside()
+
+    await until(taken)
+    assert await bench.rows(better) == {str(n): {"n": n} for n in range(7)}
+    assert projector.trouble() is None
 
 
 # --- building anew ---

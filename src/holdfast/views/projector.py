@@ -12,7 +12,7 @@ from holdfast.store.bell import LOG
 from holdfast.store.event_records import OutboxEvent
 from holdfast.store.ports import Store
 from holdfast.store.records import Lease
-from holdfast.store.view_records import Aside, Checkpoint, ViewBatch
+from holdfast.store.view_records import Aside, Checkpoint, SetAside, ViewBatch
 from holdfast.views.fold import Fold, Heard, hear, hear_again, keys_of
 from holdfast.views.lag import gap_in, lag_at
 from holdfast.views.projection import Projection
@@ -142,15 +142,14 @@ class Term:
         fold = await self._loaded(checkpoint, heard)
         upto = events[-1].position or 0
         began = monotonic()
+        stopped = None
         for each in heard:
             if not fold.take(each) and self._projection.on_error == "stop":
-                upto = each.position - 1
-                fold.aside.pop()
+                upto, stopped = each.position - 1, fold.aside.pop()
                 break
             if monotonic() - began > _SLICE:
                 await sleep(0)
                 began = monotonic()
-        stopped = upto < (events[-1].position or 0)
         if upto > checkpoint.position:
             seen = tuple(event.id for event in events[: upto - checkpoint.position])
             await self._apply(checkpoint, fold, upto=upto, seen=seen)
@@ -158,15 +157,14 @@ class Term:
             self._tell_aside(checkpoint, retries)
             for late in fold.late:
                 note("view.late_ignored", view=self._name, event=late.event_id, position=late.position)
-        self._tell_stop(checkpoint, upto if stopped else None)
-        return not stopped
+        self._tell_stop(checkpoint, stopped)
+        return stopped is None
 
-    def _tell_stop(self, checkpoint: Checkpoint, upto: int | None) -> None:
-        told = (
-            None
-            if upto is None
-            else f"stands still before position {upto + 1}, which its function cannot take"
-        )
+    def _tell_stop(self, checkpoint: Checkpoint, at: SetAside | None) -> None:
+        told = None
+        if at is not None:
+            what = at.error.partition("\n")[0]
+            told = f"stands still before position {at.position}, event {at.event_id}, which it cannot take: {what}"
         self._say(checkpoint, "stopped", told)
 
     async def _loaded(self, checkpoint: Checkpoint, heard: list[Heard]) -> Fold:
@@ -225,7 +223,12 @@ class Term:
         )
         if asides:
             settled = await self._take_again(checkpoint, asides)
-            retries.tried(len(asides) - settled, better=settled > 0)
+            left = len(asides) - settled
+            if len(asides) > ASIDE_LIMIT:  # there may be more than were read
+                left = await self._store.views.count_aside(
+                    self._name, generation=checkpoint.generation, limit=ASIDE_LIMIT + 1
+                )
+            retries.tried(left, better=settled > 0)
         else:
             retries.tried(0, better=True)
         self._tell_aside(checkpoint, retries)

@@ -13,7 +13,8 @@ from holdfast.runtime.cli.output import complain, document, say, show_fields, sh
 from holdfast.runtime.cli.parser import Commands, count
 from holdfast.runtime.cli.table import Column
 from holdfast.runtime.cli.times import cell, span, told
-from holdfast.store.view_records import Aside, Checkpoint
+from holdfast.store.view_records import Aside, Checkpoint, SetAside
+from holdfast.views.halts import halt_of
 from holdfast.views.lag import Lag, lag_of
 from holdfast.views.rebuilding import rebuild as begin_rebuild
 
@@ -118,29 +119,63 @@ async def show(hf: Holdfast, options: Namespace) -> int:
         return NOT_AS_WISHED
     found = await _described(hf, options.name, checkpoints)
     aside = await hf.store.views.aside(options.name)
+    in_rebuild = await _aside_in_rebuild(hf, found)
+    halt = await _halt(hf, options.name)
     if options.json:
-        document({**found, "events_aside": [_plain(each) for each in aside]})
+        document(
+            {
+                **found,
+                "stands_before": None if halt is None else _plain(halt),
+                "events_aside": [_plain(each) for each in aside],
+                "rebuild_events_aside": [_plain(each) for each in in_rebuild],
+            }
+        )
         return DONE
-    now = await hf.store.now()
+    _show_fields(found, halt, await hf.store.now())
+    _show_aside(aside)
+    if in_rebuild:
+        say(f"\nThe rebuild, generation {found['rebuild']['generation']}, could not take:")
+        _show_aside(in_rebuild)
+    return DONE
+
+
+async def _aside_in_rebuild(hf: Holdfast, found: dict[str, Any]) -> list[Aside]:
+    """It does not serve as long as events wait in it that the old rows have."""
+    if found["rebuild"] is None:
+        return []
+    return await hf.store.views.aside(found["view"], generation=found["rebuild"]["generation"])
+
+
+async def _halt(hf: Holdfast, name: str) -> SetAside | None:
+    """As this program's code has it: the worker's may be another."""
+    own = [view.projection for view in hf.views if view.name == name]
+    return await halt_of(hf.store, own[0]) if own else None
+
+
+def _show_fields(found: dict[str, Any], halt: SetAside | None, now: float) -> None:
+    stands = None if halt is None else f"position {halt.position:,}: {_first_line(halt.error)}"
     show_fields(
         [
             ("view", found["view"]),
             ("generation", found["generation"]),
             ("position", f"{found['position']:,}"),
             ("behind", f"{found['behind']:,} events"),
+            ("stands before", stands),
             ("history", "kept" if found["history"] else f"read from position {found['start'] + 1:,} on"),
             ("rebuild", _rebuild(found) or None),
             ("last run", told(found["seen_at"], now)),
             ("set aside", f"{found['aside']:,} events"),
         ]
     )
-    if aside:
+
+
+def _show_aside(events: list[Aside]) -> None:
+    if events:
         say()
-        show_table(_ASIDE, [_aside(each) for each in aside], nothing="")
-    return DONE
+        show_table(_ASIDE, [_aside(each) for each in events], nothing="")
 
 
-def _plain(event: Aside) -> dict[str, Any]:
+def _plain(event: Aside | SetAside) -> dict[str, Any]:
     """Without the event itself, which not everyone shall see who looks at a list; `outbox show` has it."""
     found = msgspec.structs.asdict(event)
     del found["event"]
@@ -148,7 +183,11 @@ def _plain(event: Aside) -> dict[str, Any]:
 
 
 def _aside(event: Aside) -> list[object]:
-    return [event.position, event.event_id, event.key, event.tries, event.error.partition("\n")[0]]
+    return [event.position, event.event_id, event.key, event.tries, _first_line(event.error)]
+
+
+def _first_line(error: str) -> str:
+    return error.partition("\n")[0]
 
 
 async def rebuild(hf: Holdfast, options: Namespace) -> int:
