@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from holdfast import Holdfast
+from holdfast import Holdfast, Secret
 from holdfast.kernel.errors import UsageError
 from holdfast.kernel.names import check_name
 from holdfast.views.cache_keys import Names, Shape, fitted
@@ -24,6 +24,10 @@ def two(a, b="x", *, c=None):
 
 
 def one(user):
+    """Any function."""
+
+
+def secret(token: Secret[str], page: int = 1):
     """Any function."""
 
 
@@ -98,6 +102,18 @@ def test_what_does_not_count_is_ignored():
     assert names(one, "all", ignore=["user"]).wanted((object(),), {}).key == "all"
 
 
+@pytest.mark.parametrize("key", [None, "t:{token}:{page}"])
+def test_a_key_has_no_secret_in_it(key):
+    made = names(secret, key)
+    one, same, other = (made.wanted(args, {}).key for args in (("hunter2",), ("hunter2", 1), ("hunter3",)))
+    assert one == same != other
+    assert "hunter" not in one + other
+    assert names(secret, "p:{page}", ignore=["token"]).wanted(("hunter2", 3), {}).key == "p:3"
+    with pytest.raises(UsageError, match="its argument token makes no key") as told:
+        made.wanted(("hunter2\ud800",), {})
+    assert "hunter2" not in str(told.value)
+
+
 def test_wrong_calls_are_told():
     with pytest.raises(UsageError, match=r"one cannot be called so: missing a required argument: 'user'"):
         names(one).wanted((), {})
@@ -118,6 +134,7 @@ def test_wrong_calls_are_told():
         (one, {"key": 5}, "key is text"),
         (one, {"tags": "user:{user}"}, "tags is a list of texts"),
         (one, {"tags": ("user:{who}",)}, "has 'who', which is no argument"),
+        (secret, {"tags": ("token:{token}",)}, "token is secret: whoever invalidates it would write it out"),
         (one, {"ignore": ["who"]}, "has 'who', which is no argument"),
     ],
 )

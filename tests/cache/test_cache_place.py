@@ -8,7 +8,7 @@ from virtual import virtually
 from waiting import heard
 
 from holdfast.kernel.clock import monotonic, sleep
-from holdfast.kernel.errors import StoreUnavailable
+from holdfast.kernel.errors import StoreFull, StoreReadOnly, StoreUnavailable
 from holdfast.store.cache_records import Entry
 from holdfast.views import cache_place
 from holdfast.views.cache_keys import Wanted
@@ -132,6 +132,42 @@ def test_a_place_that_has_failed_rests_and_is_asked_again():
     on_a_place(test)
 
 
+def test_one_finds_out_whether_a_place_answers_again_and_nobody_else_waits():
+    async def test(place, port):
+        await port.keep("k")
+        port.takes = 1000
+        assert await place.look(wanted()) is None
+        await sleep(REST * 1.3)
+        asked, began = len(port.asked), monotonic()
+
+        async def waited(place):
+            assert await place.look(wanted()) is None
+            return monotonic() - began
+
+        waits = await asyncio.gather(*(waited(place) for _ in range(100)))
+        assert sorted(round(each, 3) for each in waits) == [0.0] * 99 + [PATIENCE]
+        assert len(port.asked) == asked + 1
+        port.takes = 0.01
+        await sleep(REST * 1.3)
+        assert (await place.look(wanted())).value == "1"
+        found = await asyncio.gather(*(place.look(wanted()) for _ in range(5)))
+        assert [each.value for each in found] == ["1"] * 5
+
+    on_a_place(test)
+
+
+def test_a_place_that_keeps_nothing_new_is_read():
+    async def test(place, port):
+        await port.keep("k")
+        for error in (StoreFull("full"), StoreReadOnly("a replica")):
+            port.error = error
+            assert await place.begin(wanted("new"), lease=5, why="missing") is None
+            port.error = None
+            assert (await place.look(wanted())).value == "1"
+
+    on_a_place(test)
+
+
 def test_errors_of_any_kind_are_misses():
     async def test(place, port):
         for error in (RuntimeError("a bug"), OSError("no"), TimeoutError(), KeyError("x")):
@@ -152,7 +188,7 @@ def test_what_could_not_be_invalidated_is_not_served_and_made_up_for():
         assert await place.invalidate("tag", ["t"]) is False
         assert await place.invalidate("key", ["k2"]) is False
         port.error = None
-        place._rests_until = 0.0
+        place._rests.get().end()
         assert await place.look(wanted(tags=("t",))) is None
         assert await place.look(wanted("k2")) is None
         assert await place.begin(wanted("k2"), lease=5, why="missing") is None

@@ -8,7 +8,7 @@ import msgspec
 import pytest
 from cache_harness import RedisCacheHarness
 
-from holdfast.kernel.errors import UsageError
+from holdfast.kernel.errors import StoreFull, UsageError
 from holdfast.store.cache_records import Entry
 from holdfast.testing.conformance.cache import begin, keep, put, value
 from holdfast.testing.conformance.harness import event_loop
@@ -111,6 +111,16 @@ def test_what_is_broken_is_a_miss_and_takes_no_other_with_it(valkey):
         for key in ("times", "tags", "text", "packed"):
             run(keep(store, "2", key))
             assert run(value(store, key)) == "2"
+
+
+def test_a_full_redis_is_read(own_valkey):
+    with opened(own_valkey) as (store, harness, run):
+        run(keep(store))
+        run(harness.raw.config_set("maxmemory", "1"))
+        for client in (store, run(harness.second(store))):  # each looks for a restart at first
+            assert run(value(client)) == "1"
+            with pytest.raises(StoreFull):
+                run(begin(client, "new"))
 
 
 def test_everything_ends_by_itself(valkey):

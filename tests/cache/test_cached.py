@@ -9,8 +9,9 @@ import msgspec
 import pytest
 from waiting import heard, until
 
+from holdfast import Secret
 from holdfast.guards import deadline
-from holdfast.kernel.errors import DeadlinePassed, NotOpen, TimedOut, UsageError
+from holdfast.kernel.errors import DeadlinePassed, NotOpen, StoreFull, TimedOut, UsageError
 from holdfast.views.cache_place import Place
 from holdfast.views.cache_terms import Terms
 
@@ -264,6 +265,51 @@ async def test_from_a_thread(hf, gallery, source):
     assert await gallery(7) == 3
 
 
+async def test_another_event_loop_takes_nothing_from_this_one(hf, on, gallery, source):
+    """The connections of a store may be this loop's alone. Then the other loads for itself, and nobody else does."""
+
+    async def elsewhere():
+        return [await gallery(7), await gallery(7)]
+
+    assert await gallery(7) == 1
+    await asyncio.to_thread(asyncio.run, elsewhere())
+    loads = len(source.loads)
+    assert await gallery(7) == 1
+    assert len(source.loads) == loads
+
+
+async def test_what_another_event_loop_invalidates_is_kept_here_again(hf, on, gallery, source):
+    async def elsewhere():
+        await gallery.invalidate(7)
+
+    assert await gallery(7) == 1
+    await asyncio.to_thread(asyncio.run, elsewhere())
+    await gallery(7)
+
+    async def kept():
+        before = len(source.loads)
+        return await gallery(7) and len(source.loads) == before
+
+    await until(kept)
+    assert await gallery(7) > 1
+
+
+async def test_what_is_stale_is_not_loaded_when_nothing_can_be_kept(stale, on, source, monkeypatch):
+    """It would be loaded again and again, for nobody."""
+    if on == "memory":
+        pytest.skip("there is always room: the least used goes")
+    assert await stale(7) == 1
+
+    async def full(*_, **__):
+        raise StoreFull("no room")
+
+    monkeypatch.setattr(stale._place.kept, "begin", full)
+    for _ in range(5):
+        assert await stale(7) == 1
+        await until(lambda: stale._flight(stale._names.wanted((7,), {})) is None)
+    assert len(source.loads) == 1
+
+
 # --- errors ---
 
 
@@ -300,6 +346,18 @@ async def test_an_error_of_a_refresh_is_noted_and_the_stale_value_served(stale, 
         assert [await stale(7) for _ in range(20)] == [1] * 20
     assert (notes[0]["key"], notes[0]["why"]) == ("stale:7", "stale")
     assert len(source.loads) == 2, "it rests before the next try"
+
+
+async def test_what_is_secret_is_not_noted(hf, on, notes):
+    @hf.cached(fresh=0, stale=60, on=on)
+    async def profile(token: Secret[str]) -> str:
+        raise ZeroDivisionError(token)
+
+    with pytest.raises(ZeroDivisionError):
+        await profile("hunter2")
+    [error] = [fields["error"] for name, fields in notes if name == "cache.load_failed"]
+    assert error == "ZeroDivisionError"
+    assert "hunter2" not in repr(notes)
 
 
 async def test_a_caller_that_is_cancelled_leaves_the_load_to_the_others(gallery, source):

@@ -13,6 +13,7 @@ from uuid import UUID
 
 import msgspec
 
+from holdfast.jobs.signature import hints_of, is_secret
 from holdfast.kernel.codec import canonical
 from holdfast.kernel.errors import PayloadError, UsageError
 from holdfast.kernel.names import check_name
@@ -45,11 +46,13 @@ class Names:
         self.where = f"{function.__module__}.{function.__qualname__}"
         self._signature = inspect.signature(function)
         self._ignored = frozenset(self._known("ignore", ignore))
+        hints = hints_of(function)
+        self._secret = [name for name in self._signature.parameters if is_secret(hints.get(name, Any))]
         self._key = None if key is None else self._key_of(key)
         self._values = (
             {name: Template("key", f"{{{name}}}") for name in self._key.fields} if self._key else {}
         )
-        self._tags = [self._template("tags", each) for each in self._listed("tags", tags)]
+        self._tags = [self._tag_of(each) for each in self._listed("tags", tags)]
         self.shape = None if key is None else Shape(key)
         self._captured = _captured(function)
 
@@ -93,6 +96,15 @@ class Names:
         self._known(option, template.fields)
         return template
 
+    def _tag_of(self, text: str) -> Template:
+        template = self._template("tags", text)
+        if secret := [name for name in template.fields if name in self._secret]:
+            raise UsageError(
+                f"{self.where}: tags has {text!r}, and {secret[0]} is secret: whoever invalidates it would write it out, and "
+                "listings show tags. Name what it belongs to, such as a user."
+            )
+        return template
+
     def _key_of(self, text: str) -> Template:
         template = self._template("key", text)
         left_out = [
@@ -112,9 +124,25 @@ class Names:
         except TypeError as error:
             raise UsageError(f"{self.where} cannot be called so: {error}.") from None
         bound.apply_defaults()
-        given = bound.arguments
+        given = self._without_secrets(bound.arguments) if self._secret else bound.arguments
         tags = dict.fromkeys(fitted("tag", each.render(given)) for each in self._tags)
         return Wanted(fitted("key", self._text(given)), tuple(tags), args, kwargs)
+
+    def _without_secrets(self, given: dict[str, Any]) -> dict[str, Any]:
+        """Keys are listed and noted: of what is secret they have the hash."""
+        counted = {name: given[name] for name in self._secret if name not in self._ignored}
+        return given | {name: self._hash(name, value) for name, value in counted.items()}
+
+    def _hash(self, name: str, value: Any) -> str:
+        try:
+            text = canonical(
+                {self.where: value}
+            )  # two functions with the same secret are not seen to have it
+        except PayloadError:
+            raise UsageError(
+                f"{self.where}: its argument {name} makes no key: it has no form in JSON. Name it in ignore=."
+            ) from None
+        return f"secret-{hashlib.sha256(text.encode()).hexdigest()}"
 
     def _text(self, given: Mapping[str, Any]) -> str:
         if self._key is not None:

@@ -34,7 +34,7 @@ class Loader:
         self._is_async = inspect.iscoroutinefunction(function)
 
     async def fly(self, flight: Flight) -> str | None:
-        """None: nobody waits for this refresh, and another is at it."""
+        """None: nobody waits for this refresh, and another is at it, or nothing can be kept."""
         why, text = flight.why, None
         gives_up = monotonic() + self._terms.wait
         for _ in range(_MOST_LOADS):
@@ -42,10 +42,10 @@ class Loader:
             if isinstance(begun, Entry):
                 flight.brings = flight.asked
                 return begun.value
-            if begun is None:
-                return await self._alone(
-                    flight
-                )  # also when an earlier load was outdated: who came since wants newer
+            if begun is None and why is Why.STALE:
+                return None  # what it would load could not be kept, and nobody waits for it
+            if begun is None:  # also when an earlier load was outdated: who came since wants newer
+                return await self._alone(flight)
             text = await self._with_right(flight, begun)
             is_kept = await self._keep(begun, text)
             flight.is_kept = is_kept is True
@@ -99,7 +99,7 @@ class Loader:
             return await self._alone(flight)
         except BaseException as error:
             if isinstance(error, Exception):
-                told = {"key": load.key, "why": str(flight.why), "error": repr(error)}
+                told = {"key": load.key, "why": str(flight.why), "error": self._values.told(error)}
                 note("cache.load_failed", place=self._place.name, **told)
             await to_its_end(self._place.abandon(load, rest=self._terms.rest()))
             raise

@@ -10,7 +10,7 @@ from typing import TypeVar
 import msgspec
 
 from holdfast.kernel.clock import monotonic, sleep, timeout
-from holdfast.kernel.errors import StoreUnavailable
+from holdfast.kernel.errors import StoreFull, StoreReadOnly, StoreUnavailable
 from holdfast.kernel.loops import PerLoop
 from holdfast.kernel.randomness import jittered
 from holdfast.kernel.spawn import cancel, spawn
@@ -19,10 +19,9 @@ from holdfast.store.cache_ports import SharedCache
 from holdfast.store.cache_records import Entry, Load, Why
 from holdfast.views.cache_keys import Wanted
 from holdfast.views.cache_looks import Looks
+from holdfast.views.cache_rest import PATIENCE, REST, Rest
 
 T = TypeVar("T")
-PATIENCE = 2.0  # seconds for one question
-REST = 1.0  # seconds for which a place that has failed is not asked
 _PART = 500  # names in one invalidation
 _MOST_OWED = 100_000  # names that are invalidated later; the oldest are given up
 
@@ -34,15 +33,16 @@ class Place:
         self.name = name
         self._kept = kept
         self._looks = PerLoop(lambda: Looks(self._get, f"cache:{self.name}"))
-        self._rests_until = 0.0
+        self._rests = PerLoop(Rest)
         # Invalidations that could not be made yet. Until they are, this process takes nothing of these names from here.
         self._owed: dict[str, dict[str, int]] = {"key": {}, "tag": {}}
         self._debts = 0  # a name that is owed again while it is paid stays owed
-        self._paying: asyncio.Task[None] | None = None
+        self._is_in_debt = False  # somebody could not pay, and tries again
+        self._paying: dict[asyncio.AbstractEventLoop, asyncio.Task[None]] = {}
 
     def move_to(self, kept: SharedCache) -> None:
         """Another database takes its place."""
-        self._kept, self._rests_until = kept, 0.0
+        self._kept, self._rests = kept, PerLoop(Rest)
         self._owed = {"key": {}, "tag": {}}
 
     @property
@@ -60,11 +60,18 @@ class Place:
         """What may be served now."""
         if self.is_local:
             return (await self.kept.get((wanted.key,)))[0]
-        if self._is_silent() or self._is_owed(wanted):
+        if not self._may_ask(wanted):
             return None
         asked = monotonic()
         found = await self._answer("look", self._looks.get().look(wanted.key))
         return None if found is None else _aged(found, monotonic() - asked)
+
+    def _may_ask(self, wanted: Wanted) -> bool:
+        if self._is_owed(wanted):
+            if self._is_in_debt:  # whoever has tried may be on a loop that gets no answer, or has ended
+                self._pay_soon()
+            return False
+        return self._rests.get().is_over()
 
     async def _get(self, keys: Sequence[str]) -> list[Entry]:
         """In time: others wait behind this question."""
@@ -77,7 +84,7 @@ class Place:
     # --- loading ---
 
     async def begin(self, wanted: Wanted, *, lease: float, why: Why) -> Load | Entry | None:
-        if self._is_silent() or self._is_owed(wanted):
+        if not self._may_ask(wanted):
             return None
         work = self.kept.begin(wanted.key, tags=wanted.tags, lease=lease, why=why)
         return await self._answer("begin", work)
@@ -103,6 +110,7 @@ class Place:
         finally:
             if not is_done:  # also when whoever waits was cancelled
                 self._owe(kind, names)
+                self._is_in_debt = True
                 self._pay_soon()
         return is_done
 
@@ -118,7 +126,7 @@ class Place:
     async def _pay(self) -> bool:
         for kind, owed in tuple(self._owed.items()):
             while part := dict(islice(owed.items(), _PART)):
-                if self._is_silent():
+                if not self.is_local and not self._rests.get().is_over():
                     return False
                 names = tuple(part)
                 work = self.kept.invalidate(names) if kind == "key" else self.kept.invalidate_tags(names)
@@ -127,11 +135,14 @@ class Place:
                 for name, debt in part.items():
                     if owed.get(name) == debt:
                         del owed[name]
+        self._is_in_debt = False
         return True
 
     def _pay_soon(self) -> None:
-        if self._paying is None or self._paying.done():
-            self._paying = spawn(self._pay_later(), name=f"cache:{self.name}:owed")
+        here = asyncio.get_running_loop()
+        if (paying := self._paying.get(here)) is None or paying.done():
+            self._paying = {loop: each for loop, each in self._paying.items() if not loop.is_closed()}
+            self._paying[here] = spawn(self._pay_later(), name=f"cache:{self.name}:owed")
 
     async def _pay_later(self) -> None:
         while not await self._pay():
@@ -143,35 +154,43 @@ class Place:
 
     def stop(self) -> None:
         """What is still owed stays so: it is told, and the next opening begins with it."""
-        paying, self._paying = self._paying, None
-        if paying is not None and not paying.done():
-            note("cache.invalidation_owed", place=self.name, number=sum(map(len, self._owed.values())))
-            cancel(paying)
+        paying, self._paying = self._paying, {}
+        if number := sum(map(len, self._owed.values())):
+            note("cache.invalidation_owed", place=self.name, number=number)
+        for loop, each in paying.items():
+            if not loop.is_closed():
+                cancel(each)
 
     async def start(self) -> None:
-        self._rests_until = 0.0
+        self._rests.get().end()
         if not await self._pay():
+            self._is_in_debt = True
             self._pay_soon()
 
     # --- trouble ---
-
-    def _is_silent(self) -> bool:
-        return monotonic() < self._rests_until
 
     async def _answer(self, verb: str, work: Awaitable[T]) -> T | None:
         """In a bounded time, or none."""
         if self.is_local:
             return await work
+        rest = self._rests.get()
         try:
             async with timeout(PATIENCE):
-                return await work
+                answer = await work
         except Exception as error:  # noqa: BLE001  whatever is wrong with a cache, its callers go on without it
-            if verb != "begin" or not isinstance(
-                error, TimeoutError
-            ):  # that may wait for someone's transaction
-                self._rests_until = monotonic() + jittered(REST)
+            if not _may_still_be_asked(verb, error):
+                rest.begin()
             note("cache.unreachable", place=self.name, verb=verb, error=repr(error))
             return None
+        rest.end()
+        return answer
+
+
+def _may_still_be_asked(verb: str, error: Exception) -> bool:
+    """One that keeps nothing new can be read; and the right to load may have to wait for someone's transaction."""
+    if isinstance(error, StoreFull | StoreReadOnly):
+        return verb != "look"
+    return verb == "begin" and isinstance(error, TimeoutError)
 
 
 async def _done(work: Awaitable[None]) -> bool:

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, get_type_hints
+from typing import Any
 
 import msgspec
 
+from holdfast.jobs.signature import hints_of, is_secret
 from holdfast.kernel.codec import decode_stored, encode
 from holdfast.kernel.errors import PayloadError, UsageError
 from holdfast.kernel.telemetry import note
@@ -18,6 +19,7 @@ class Values:
     def __init__(self, function: Callable[..., Any], where: str) -> None:
         self.where = where
         self._returns = _returns(function, where)
+        self._is_secret = any(is_secret(hint) for hint in hints_of(function).values())
 
     def written(self, value: Any) -> str:
         """It must be readable as what the function says it returns: it is never served otherwise."""
@@ -27,6 +29,10 @@ class Values:
         except PayloadError as error:
             raise UsageError(f"{self.where} returns what cannot be cached. {error}") from error
         return text
+
+    def told(self, error: BaseException) -> str:
+        """Of a function that has to do with secrets a message may have anything in it."""
+        return type(error).__name__ if self._is_secret else repr(error)
 
     def read(self, text: str) -> Any:
         return decode_stored(text, self._returns)
@@ -46,13 +52,7 @@ class Values:
 
 
 def _returns(function: Callable[..., Any], where: str) -> Any:
-    try:
-        found = get_type_hints(function, include_extras=True).get("return", Any)
-    except NameError as error:
-        raise UsageError(
-            f"An annotation of {where} cannot be read: {error}. Import that name at the top of the module, not only for "
-            "type checkers."
-        ) from error
+    found = hints_of(function).get("return", Any)
     try:
         msgspec.json.Decoder(found)
     except (TypeError, NameError) as error:

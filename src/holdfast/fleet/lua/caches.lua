@@ -22,8 +22,10 @@ local function current_epoch(candidate, looks)
   local run = run_id()
   if not memory or memory.run ~= run then
     memory = {run = run, epoch = candidate}
+    keep(KEYS[1], memory, KEPT)
+  elseif redis.call('PTTL', KEYS[1]) < KEPT * 500 then -- half of it; a server that is full, or only to be read, is read
+    redis.pcall('PEXPIRE', KEYS[1], string.format('%.0f', KEPT * 1000))
   end
-  keep(KEYS[1], memory, KEPT)
   return memory.epoch
 end
 
