@@ -70,12 +70,13 @@ class MemoryCache:
         self, key: str, *, tags: Sequence[str], lease: float, why: Why = Why.MISSING
     ) -> Load | Entry:
         with self._lock:
-            entry = self._entry(key)
+            entry, row = self._entry(key), self._rows.get(key) or self._new(key)
+            is_of_future = row.lease_until > monotonic() + lease
+            is_loading = entry.is_loading and not is_of_future
             if why is not Why.FORCED and (
-                entry.is_fresh or entry.is_loading or (why is Why.STALE and entry.is_resting)
+                entry.is_fresh or is_loading or (why is Why.STALE and entry.is_resting)
             ):
                 return entry
-            row = self._rows.get(key) or self._new(key)
             self._token += 1
             row.token, row.lease_until = self._token, monotonic() + lease
             self._tag(row, tags)

@@ -5,10 +5,12 @@ local epoch = current_epoch(ARGV[4], true)
 local key, why = KEYS[2], ARGV[1]
 local entry = look(key, epoch)
 local is_fresh = entry[1] and entry[3] > 0
-if why ~= 'forced' and (is_fresh or entry[5] or (why == 'stale' and entry[6])) then
+local ends = now + tonumber(ARGV[2])
+-- A right that ends later than one that is given now is from before the clock was set back: nobody may hold it.
+local is_loading = entry[5] and tonumber(redis.call('HGET', key, 'until')) <= ends
+if why ~= 'forced' and (is_fresh or is_loading or (why == 'stale' and entry[6])) then
   return cmsgpack.pack({false, entry})
 end
-local ends = now + tonumber(ARGV[2])
 redis.call('HSET', key, 'token', ARGV[3], 'until', exact(ends), 'begun', epoch)
 let_expire(key)
 local generations = {}

@@ -68,6 +68,7 @@ def begin(key: str, *, tags: Sequence[str], lease: float, why: Why) -> Procedure
     return entry
 
 
+# A right that ends later than one that is given now is from before the clock was set back: nobody may hold it.
 _BEGIN = f"""
 INSERT INTO holdfast.cache AS c (key, token, lease_until, forget)
 SELECT $1::text, nextval('holdfast.token'), u.until, u.until
@@ -75,7 +76,8 @@ FROM (SELECT holdfast.now() + make_interval(secs => $2::float8) AS until) AS u
 ON CONFLICT (key) DO UPDATE SET token = nextval('holdfast.token'),
     lease_until = holdfast.now() + make_interval(secs => $2::float8),
     forget = greatest(c.forget, holdfast.now() + make_interval(secs => $2::float8))
-WHERE $3::bool OR (coalesce(c.lease_until <= holdfast.now(), true)
+WHERE $3::bool OR (coalesce(c.lease_until <= holdfast.now()
+        OR c.lease_until > holdfast.now() + make_interval(secs => $2::float8), true)
     AND (coalesce(c.fresh_until <= holdfast.now(), true) OR NOT {_served("holdfast.now()")})
     AND NOT ($4::bool AND coalesce(c.rest_until > holdfast.now(), false)))
 RETURNING token, date_part('epoch', lease_until)"""

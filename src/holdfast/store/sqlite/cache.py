@@ -47,15 +47,20 @@ def _generation(db: Db, tag: str) -> int | None:
 
 def begin(db: Db, key: str, *, tags: Sequence[str], lease: float, why: Why) -> Load | Entry:
     entry = _get(db, key)
-    if why is not Why.FORCED and (
-        entry.is_fresh or entry.is_loading or (why is Why.STALE and entry.is_resting)
-    ):
+    is_loading = entry.is_loading and not _is_set_back(db, key, lease)
+    if why is not Why.FORCED and (entry.is_fresh or is_loading or (why is Why.STALE and entry.is_resting)):
         return entry
     token, until = db.draw("token"), db.now + lease
     sql = """INSERT INTO holdfast_cache (key, token, lease_until, forget) VALUES (?1, ?2, ?3, ?3) ON CONFLICT (key)
         DO UPDATE SET token = ?2, lease_until = ?3, forget = max(forget, ?3)"""
     db.run(sql, key, token, until)
     return Load(key, token, until, tuple(tags), tuple(_known(db, tag) for tag in tags))
+
+
+def _is_set_back(db: Db, key: str, lease: float) -> bool:
+    """A right that ends later than one that is given now is from before the clock was set back: nobody may hold it."""
+    until: float | None = db.value("SELECT lease_until FROM holdfast_cache WHERE key = ?", key)
+    return until is not None and until > db.now + lease
 
 
 def _known(db: Db, tag: str) -> int:

@@ -85,6 +85,14 @@ class SharedCacheConformance(Conformance):
         await keep(store, "2")
         assert await value(store) == "2"
 
+    async def test_a_right_to_load_from_the_future_is_over(self, store: KeepsValues) -> None:
+        """The clock was set back, and who has the right may be dead: nobody waits for it until the clock is there again."""
+        late = await begin(store)
+        await self.advance(store, -3600)
+        await keep(store, "2")
+        assert not await put(store, late, "1")
+        assert await value(store) == "2"
+
     async def test_a_process_with_a_wrong_clock_sees_the_same_age(self, store: KeepsValues) -> None:
         skew = getattr(self.bench.world, "skew", None)
         if skew is None:
