@@ -105,6 +105,13 @@ def _a_rebuild_begins_at_the_end(stack: ExitStack) -> None:
     replace(stack, of_view, "rebuild", rebuild)
 
 
+@of_events("a rebuild serves without what it set aside")
+def _a_rebuild_serves_without_what_it_set_aside(stack: ExitStack) -> None:
+    """a new generation of a view takes the old one's place although it lacks events that the old one has"""
+    serves, _, _ = views._MAY_SERVE.partition(" AND NOT EXISTS")
+    replace(stack, views, "_MAY_SERVE", serves)
+
+
 @of_events("own writes are not waited for")
 def _own_writes_are_not_waited_for(stack: ExitStack) -> None:
     """who asks for the row with his own event gets the row that is there"""
@@ -174,6 +181,12 @@ def _a_load_overwrites_an_invalidation(stack: ExitStack) -> None:
 
     replace(stack, cache, "put", put)
     replace(stack, MemoryCache, "_held", held)
+
+
+@of_events("tags are not looked at")
+def _tags_are_not_looked_at(stack: ExitStack) -> None:
+    """a value is served although one of its tags was invalidated since"""
+    replace(stack, cache, "_counts", lambda db, tags: True)
 
 
 @of_events("what is refused is served all the same")
