@@ -73,6 +73,12 @@ async def test_one_of_many_projectors_runs_it_and_another_takes_over(bench):
     assert await bench.rows(view) == {"a": {"sum": 3}}
 
 
+@pytest.mark.parametrize("key", [None, True, 1.5, b"a"])
+async def test_what_is_no_key_is_refused(bench, key):
+    with pytest.raises(UsageError, match="text or a whole number, not"):
+        await bench.view(total).get(key)
+
+
 async def test_find_goes_by_pages(bench):
     view = bench.view(latest)
     for number in range(5):

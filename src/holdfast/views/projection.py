@@ -64,11 +64,10 @@ class Projection:
     def key_of(self, event: AnyEvent) -> str:
         """The key of the row that the event is for."""
         found = self._key(event) if callable(self._key) else _field(event, self._key)
-        if isinstance(found, bool) or not isinstance(found, str | int):
-            raise PayloadError(
-                f"The key of a row is text or a whole number; of {event.type} it is {show(found)}. Give key= a function."
-            )
-        return check_name("key", str(found))
+        try:
+            return check_name("key", key_text(found))
+        except PayloadError as error:
+            raise PayloadError(f"{event.type}: {error} Give key= a function.") from None
 
     def project(self, data: str | None, event: AnyEvent) -> str | None:
         """The row after the event, as JSON text; None: there is none.
@@ -82,6 +81,13 @@ class Projection:
         if self.row_type is not Any:
             decode_stored(text, self.row_type)
         return text
+
+
+def key_text(key: object) -> str:
+    """What a row is kept under. None or True would be the key of a row that nobody meant."""
+    if isinstance(key, bool) or not isinstance(key, str | int):
+        raise PayloadError(f"The key of a row is text or a whole number, not {show(key)}.")
+    return str(key)
 
 
 def _field(event: AnyEvent, name: str) -> object:

@@ -16,7 +16,7 @@ from holdfast.store.ports import Store
 from holdfast.store.view_records import Aside, Checkpoint, ViewRow
 from holdfast.views.goal import AtLeast, Goal
 from holdfast.views.lag import Lag, lag_of
-from holdfast.views.projection import Projection
+from holdfast.views.projection import Projection, key_text
 from holdfast.views.projector import LEASE_NAME
 from holdfast.views.rebuilding import rebuild
 
@@ -59,9 +59,10 @@ class View(Generic[R]):
         self, key: str | int, *, at_least: AtLeast | None = None, wait: float = 2.0
     ) -> Entry[R] | None:
         """The same, with the row's version and position."""
+        name = key_text(key)
         if at_least is None:
-            return self._entry(await self._store.views.get(self.name, str(key)))
-        return self._entry(await self._caught_up(str(key), at_least, check_seconds("wait", wait)))
+            return self._entry(await self._store.views.get(self.name, name))
+        return self._entry(await self._caught_up(name, at_least, check_seconds("wait", wait)))
 
     async def find(self, *, prefix: str = "", after: str | None = None, limit: int = 100) -> list[Entry[R]]:
         """Rows by key. `after` is the last key of one page: the next begins behind it."""
