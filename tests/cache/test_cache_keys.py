@@ -227,6 +227,15 @@ def test_functions_made_by_a_function_do_not_share_their_keys(hf, key):
     rows_of("dogs", "dogs:{number}")
 
 
+def test_a_method_is_refused(hf):
+    class Gallery:
+        def page(self, number):
+            """An object has no place in a key."""
+
+    with pytest.raises(UsageError, match="is a method"):
+        hf.cached(fresh=1, stale=2)(Gallery.page)
+
+
 def test_what_is_no_function_is_refused(hf):
     for wrong in (5, None, int, "x"):
         with pytest.raises(UsageError, match="stands on a function"):

@@ -15,7 +15,7 @@ from holdfast import Event, Holdfast
 from holdfast.kernel.errors import HoldfastError, StoreReadOnly
 from holdfast.kernel.ids import new_id
 from holdfast.kernel.outcomes import Done
-from holdfast.store.event_records import Delivery
+from holdfast.store.event_records import Delivery, NewStray
 from holdfast.store.records import Finish, NewJob
 from holdfast.store.states import State
 from holdfast.testing import drain
@@ -195,7 +195,7 @@ async def _delivered(hf):
 
 async def _set_aside(hf):
     """A message that nobody understood: the broker forgets it too."""
-    stray = await hf.store.strays.keep("redis", "billing", b"{", "no JSON")
+    [stray] = await hf.store.strays.keep("redis", "billing", [NewStray(b"{", "no JSON")])
     return lambda: _is_there(hf.store.strays.get(stray))
 
 

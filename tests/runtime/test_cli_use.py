@@ -264,3 +264,10 @@ def test_ctrl_c_and_a_reader_that_has_enough(line, monkeypatch, tmp_path):
     program = f"{sys.executable} -m holdfast jobs list --json | true"
     piped = subprocess.run(["bash", "-c", program], capture_output=True, text=True, cwd=tmp_path, check=False)
     assert piped.stderr == ""
+
+
+def test_a_full_disk_behind_the_output_is_told(tmp_path):
+    program = f"{sys.executable} -m holdfast migrate --url sqlite:///{tmp_path}/new.db > /dev/full"
+    told = subprocess.run(["bash", "-c", program], capture_output=True, text=True, cwd=tmp_path, check=False)
+    assert (told.returncode, told.stderr.count("\n")) == (3, 1)
+    assert "No space left on device" in told.stderr

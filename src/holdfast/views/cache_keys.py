@@ -45,6 +45,11 @@ class Names:
     ) -> None:
         self.where = f"{function.__module__}.{function.__qualname__}"
         self._signature = inspect.signature(function)
+        if next(iter(self._signature.parameters), "") in ("self", "cls"):
+            raise UsageError(
+                f"{self.where} is a method, and @hf.cached stands on functions: an object has no place in a key. Cache a function "
+                "that takes what it needs, and call that from the method."
+            )
         self._ignored = frozenset(self._known("ignore", ignore))
         hints = hints_of(function)
         self._secret = [name for name in self._signature.parameters if is_secret(hints.get(name, Any))]

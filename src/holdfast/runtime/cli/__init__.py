@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import sys
 from collections.abc import Sequence
@@ -56,6 +57,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return _failed("stopped.", 130)
     except BrokenPipeError:  # whoever read has enough, such as `head`
         _drop_the_rest(sys.stdout)
+    except OSError as error:
+        if error.errno not in (errno.ENOSPC, errno.EIO):
+            raise
+        _drop_the_rest(sys.stdout)
+        return _failed(f"what it would say cannot be written: {error.strerror}.", 3)
     return code
 
 
