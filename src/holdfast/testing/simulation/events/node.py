@@ -170,7 +170,8 @@ async def _redrive(life: Life, app: App) -> None:
     known = partial(app.bus.make_known, "redrive")
     number = await redrive(life.store, app.wire, make_known=known, since=loss[1])
     life.history.event("re-driven", number)
-    broker.lost.remove(loss)
+    if loss in broker.lost:  # or a process before this one was not yet over with it
+        broker.lost.remove(loss)
 
 
 async def _decide(life: Life) -> None:
