@@ -96,14 +96,17 @@ def shares(run: Run) -> Iterator[str]:
         alone = _alone(run, (name, key))
         terms = _terms(_spec(run, name))
         buckets: dict[tuple[str, float], Bucket] = {}
+        rates: dict[tuple[str, float], float] = {}
         for each in admitted:
             if each.nodes < 2 or each.slice is None:
                 continue
             moment, size = each.slice.moment, max(1.0, terms.size / each.nodes)
             began = max(event.moment for event in alone[each.process] if event.step < each.slice.step)
-            bucket = buckets.setdefault((each.process, began), Bucket(size, began))
+            term, rate = (each.process, began), each.slice.data[3]
+            bucket = buckets.setdefault(term, Bucket(size, began))
             bucket.level = min(bucket.level, size)
-            if bucket.add(moment, each.slice.data[3] / each.nodes) > size + _HAIR:
+            before, rates[term] = rates.get(term, rate), rate  # it may have been slowed just now
+            if bucket.add(moment, max(before, rate) / each.nodes) > size + _HAIR:
                 yield (
                     f"{each.process} is without the store since {began:.3f} s, and {bucket.level - size:.3f} calls above its share of "
                     f"{name!r} {key} at {each.moment:.3f} s: it is one of {each.nodes}"
@@ -113,10 +116,14 @@ def shares(run: Run) -> Iterator[str]:
 def _alone(run: Run, key: Key) -> dict[str, list[Event]]:
     """When each process began to go by itself: the store did not answer, or too late for this key, or it was to leave."""
     found: dict[str, list[Event]] = defaultdict(list)
+    alone: set[str] = set()
     for event in run.history.events:
         if event.verb == "guards.alone" or (event.verb == "guards.late" and event.data == key):
             found[event.process].append(event)
-        elif event.verb == "draining":
+            alone.add(event.process)
+        elif event.verb == "guards.together":
+            alone.discard(event.process)
+        elif event.verb == "draining" and event.data not in alone:  # else it goes on with its share
             found[event.data].append(event)
     return found
 
