@@ -73,10 +73,11 @@ def _in_time(run: Run, drain: _Drain) -> Iterator[str]:
 
 
 def _bodies_over(run: Run, drain: _Drain) -> list[float]:
-    """When bodies of this process ended after it was asked to leave; those that never did last to the end."""
+    """When bodies of this process ended, and the steps beside them that they did not wait for; who never did lasts to the end."""
     begun = {event.data[:2] for event in run.history.happened("body") if event.process == drain.process}
     over = {event.data: event.moment for event in run.history.happened("body over")}
-    return [over.get(claim, drain.ended or 0.0) for claim in begun]
+    steps = [event.moment for event in run.history.happened("saw") if event.process == drain.process]
+    return [*(over.get(claim, drain.ended or 0.0) for claim in begun), *steps]
 
 
 def _undisturbed(run: Run, drain: _Drain) -> bool:

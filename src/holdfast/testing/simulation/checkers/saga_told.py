@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections import defaultdict
 from collections.abc import Iterator
 from typing import Any
@@ -66,6 +67,11 @@ class Saga:
         """Whether what a step does is there, at the provider."""
         found = [each for each in self.happened[name] if step is None or each.step <= step]
         return bool(found) and found[-1].verb == DID
+
+    def begun_anew(self, step: int) -> float:
+        """The first step after this one at which it was started again, because what was over had been pruned; or none ever."""
+        starts = (row.step for row in self.rows if row.change == "INSERT" and row.step > step)
+        return next(starts, math.inf)
 
     @property
     def decided(self) -> Fact | None:

@@ -202,11 +202,12 @@ def never_forward_again(run: Run) -> Iterator[str]:
             last = saga.last(act.name, decided.step) if act.pivot else None
             if last is not None and last.progress in KNOWN:
                 yield f"saga {saga.id}: decided to undo at {decided.moment:.3f} s, after its pivot {act.name!r}"
+        anew = saga.begun_anew(decided.step)
         for row in saga.rows:
-            if row.step > decided.step and not row["undoing"]:
+            if decided.step < row.step < anew and not row["undoing"]:
                 yield f"saga {saga.id}: decided to undo at {decided.moment:.3f} s, and goes on at {row.moment:.3f} s"
         for event in saga.asked:
-            if event.verb == CALL and event.step > decided.step and told(run).holds(saga, event):
+            if event.verb == CALL and decided.step < event.step < anew and told(run).holds(saga, event):
                 yield f"saga {saga.id}: decided to undo at {decided.moment:.3f} s, and {event.data[1]!r} was called at {event.moment:.3f} s"
 
 
