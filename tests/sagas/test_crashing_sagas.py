@@ -23,6 +23,8 @@ intents: list[str] = []  # calls whose step was not recorded as begun
 watched = {}
 failed: list[str] = []
 
+ONCE = Backoff(attempts=1)
+
 
 async def do(what: str) -> str:
     """As at the other side of a keyed call: a second one changes nothing."""
@@ -85,6 +87,28 @@ async def failing_beside(saga):
     await saga.gather(book(saga, "b", "c"), saga.step("fail", refuse, "no", undo=Undo(undo, "nothing")))
 
 
+async def do_and_break(what: str) -> str:
+    await do(what)
+    raise ConnectionError("no answer")
+
+
+async def doubtful_beside(saga):
+    """Others go on beside a step that has failed, and may have been done; then its failure ends the saga."""
+    failed = asyncio.Event()
+
+    async def break_first():
+        try:
+            await saga.step("a", do_and_break, f"{saga.id}/a", undo=Undo(undo, f"{saga.id}/a"), retry=ONCE)
+        finally:
+            failed.set()
+
+    async def go_on():
+        await failed.wait()
+        await book(saga, "b")
+
+    await saga.gather(break_first(), go_on())
+
+
 async def past_the_pivot(saga):
     await book(saga, "a")
     await saga.step("pivot", do, f"{saga.id}/pivot", pivot=True)
@@ -110,6 +134,7 @@ WORKLOADS = {
     "failing once": (failing_once, None, None),
     "waiting": (waiting, SagaState.DONE, ALL | {"s/d"}),
     "failing beside": (failing_beside, SagaState.UNDONE, set()),
+    "doubtful beside": (doubtful_beside, SagaState.UNDONE, set()),
     "past the pivot": (past_the_pivot, SagaState.NEEDS_OPERATOR, {"s/a", "s/pivot"}),
     "refusing to undo": (refusing_to_undo, SagaState.NEEDS_OPERATOR, {"s/a", "s/b"}),
     "parent": (parent, SagaState.UNDONE, set()),

@@ -64,6 +64,29 @@ async def test_a_failure_undoes_what_was_done_the_last_first(hf):
         await run.result(5)
 
 
+async def test_a_step_that_may_have_been_done_is_undone_also_when_others_went_on_beside_it(hf):
+    """For them its failure was kept, and then it ended the saga: that it may have been done must not be lost on the way."""
+    fails = asyncio.Event()
+
+    async def hotel(saga):
+        try:
+            await saga.step("hotel", do, "hotel", undo=Undo(undo, "hotel"))
+        finally:
+            fails.set()
+
+    async def flight(saga):
+        await fails.wait()
+        await saga.step("flight", do, "flight", undo=Undo(undo, "flight"))
+
+    @hf.saga("trip")
+    async def trip(saga):
+        await saga.gather(hotel(saga), flight(saga))
+
+    fail("hotel", ConnectionError("no answer"))
+    assert (await settled(hf, await trip.start())).state is SagaState.UNDONE
+    assert sorted(each for each in done if each.startswith("undo")) == ["undo flight", "undo hotel"]
+
+
 async def test_the_step_that_failed_is_undone_too_since_it_may_have_been_done(hf):
     @hf.saga("trip")
     async def trip(saga):

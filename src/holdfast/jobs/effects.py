@@ -142,7 +142,8 @@ class Effect:
 
     def _failed(self, error: Exception) -> None:
         """The task may go on without it, unless it may have been done: then another way would be a second one."""
-        if self._place.kind is Kind.AT_LEAST_ONCE or self._place.name not in self._steps.log.open:
+        self._place.doubted = self._place.name in self._steps.log.open
+        if self._place.kind is Kind.AT_LEAST_ONCE or not self._place.doubted:
             self._steps.failed(self._place, error)
 
     async def _before_again(self) -> Found[Any] | None:

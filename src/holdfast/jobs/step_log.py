@@ -34,6 +34,7 @@ class Place(msgspec.Struct):
     plan: str | None = None  # how it is undone, written with its intent
     tries: int = 0  # that have failed, as far as somebody has to know
     error: str | None = None  # of the last one
+    doubted: bool = False  # it has failed, and nobody knows whether it was done
 
     @property
     def progress(self) -> Progress | None:

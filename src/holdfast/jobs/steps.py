@@ -308,7 +308,7 @@ class Steps:
         last = max((each.number for each in done if each.kind is not Kind.STEP), default=0)  # effect
         failed += [place for place, _ in self._handled if place.number > max(first, last)]
         for place in failed:
-            await self.log.write(place, Progress.FAILED)
+            await self.log.write(place, Progress.BEGUN if place.doubted else Progress.FAILED)
         for place in done:
             await self.log.write(place, Progress.ASIDE)
 
@@ -359,6 +359,7 @@ class Steps:
         text = place.record.result
         if place.progress is Progress.HANDLED:
             failure = again(text)
+            place.doubted = place.doubted or place.record.kind is Kind.AT_LEAST_ONCE
             self._handled.append((place, failure))
             raise failure
         self._done.append(place)

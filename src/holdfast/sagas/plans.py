@@ -47,6 +47,7 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     call: str | None = None  # what that is given: the arguments of the step
     settle: float = 60.0  # seconds after its call during which what is not found may still appear
     child: str | None = None  # the id of the saga that the step has started
+    doubted: bool = False  # it has failed, and nobody knows whether it was done
     about: tuple[str, str | None] | None = None  # the type of the event that it waits for, and the key
 
     def text(self) -> str:

@@ -20,7 +20,7 @@ from holdfast.kernel.crashpoints import crashpoint
 from holdfast.kernel.errors import TROUBLE, DeadlinePassed, Refused
 from holdfast.kernel.randomness import jittered
 from holdfast.sagas.endings import Failed
-from holdfast.sagas.plans import Plan
+from holdfast.sagas.plans import Plan, read
 from holdfast.store.steps import Kind, Progress
 
 PATIENCE = 1.0  # seconds for which a run keeps its slot: what takes longer is waited for at rest
@@ -60,6 +60,7 @@ class SagaEffect(Effect):
     def _take(self, place: Place) -> None:
         super()._take(place)
         place.plan = self._plan.text()
+        place.doubted = place.record is not None and read(place.record.plan).doubted
 
     async def _done(self, result: Any, *, found: bool = False) -> Any:
         """What is undone without its result needs no person when that cannot be kept: it fails, and is undone."""
@@ -103,6 +104,9 @@ class SagaEffect(Effect):
     def _failed(self, error: Exception) -> None:
         """Also when it may have been done: then it is undone, or reconciled first."""
         self._place.tries += 1
+        self._place.doubted = self._place.name in self._steps.log.open
+        if self._place.doubted:
+            self._place.plan = replace(read(self._place.plan), doubted=True).text()
         self._steps.failed(self._place, error)
 
 

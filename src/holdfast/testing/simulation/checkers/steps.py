@@ -202,10 +202,11 @@ def not_again(run: Run) -> Iterator[str]:
 
 
 def _is_reconsidered(last: Entry | None, entry: Entry) -> bool:
-    """A failure was kept as handled, and then it ended the run; what was done after it is kept aside."""
+    """A failure was kept as handled, and then it ended the run; it may have been done all the same. What was done after it is kept aside."""
     if last is None:
         return False
-    return (last.progress, entry.progress) in (("handled", "failed"), ("resolved", "unknown")) or (
+    moved = last.progress, entry.progress
+    return moved in (("handled", "failed"), ("handled", "begun"), ("resolved", "unknown")) or (
         (last.progress, entry.progress, entry.result) == ("done", "aside", last.result)
     )
 
