@@ -28,6 +28,7 @@ async def bill(event: Event, tx: Tx) -> None:
 """
 
 
+STUCK = "from holdfast.jobs import upkeep\nupkeep._STUCK = 1.0  # seconds; 30 in production\n"
 KNOWN = "from holdfast.jobs import service\nservice._KNOWN_EVERY = 0.3  # seconds; 5 in production\n"
 
 
@@ -175,6 +176,7 @@ async def test_workers_are_killed_again_and_again_while_events_stream(far):
 @on_redis
 async def test_a_relay_is_frozen_past_its_lease(far):
     """Row 12: it has published, and is woken when another leads: its marks are refused by token."""
+    far.fleet.program(STUCK + HANDLER)  # a reader in the same process may be in the middle of a statement
     frozen = far.start(HOLDFAST_FREEZE="relay.after_publish")
     await frozen.says("takes jobs from")
     first = await far.emit(3)
@@ -195,6 +197,37 @@ async def test_a_relay_is_frozen_past_its_lease(far):
     log = await far.fleet.hf.store.outbox.log()
     assert log[: len(stamped)] == stamped  # no position was given twice, and none has changed
     assert [event.position for event in log] == list(range(1, 10))
+
+
+HALF_SENT = """
+import signal
+from asyncpg.connection import Connection
+
+async def stopping(self, query, *args, **options):
+    statement = await prepare(self, query, *args, **options)
+    if "holdfast.inbox" in query and self.is_in_transaction():
+        mark("stopped")
+        os.kill(os.getpid(), signal.SIGSTOP)
+    return statement
+
+if "HALF_SENT" in os.environ:
+    prepare, Connection._get_statement = Connection._get_statement, stopping
+"""
+
+
+@on_postgres
+async def test_a_reader_is_frozen_in_the_middle_of_a_statement(shop):
+    """Row 12: the server waits for the rest, and keeps the row of the group's lease locked; another worker ends that session."""
+    shop.fleet.program(STUCK + HALF_SENT + HANDLER)
+    frozen = await shop.started(HALF_SENT="1")
+    await shop.emit(3)
+    await shop.fleet.marked("stopped")
+    await shop.started()
+    await shop.emit(3)
+    await shop.all_handled(30)
+    frozen.signal(signal.SIGCONT)
+    await shop.emit(3)
+    await shop.all_handled()
 
 
 @on_postgres

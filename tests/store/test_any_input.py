@@ -95,6 +95,7 @@ VERBS = {
     "leases.find": ([], {"limit": 5}),
     "leases.steal": (["n"], {"actor": "a", "reason": "r"}),
     "leases.prune": ([], {"limit": 5}),
+    "sessions.end_stuck": ([], {"after": 60}),
     "schedules.tick": (["s", 5.0, NewJob(id=new_id(), task="t")], {}),
     "schedules.begin": (["begun"], {}),
     "schedules.last": (["s"], {}),

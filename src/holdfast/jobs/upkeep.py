@@ -22,6 +22,7 @@ KEEP = 7 * 86_400.0  # seconds for which finished jobs and their results are kep
 _SEEN_KEPT = 30 * 86_400.0  # seconds for which it is known which versions a reader has seen
 _PAUSE = 0.1  # seconds between turns
 _PART = 500  # rows of one turn
+_STUCK = 30.0  # seconds in the middle of a statement after which a worker is taken for one that stands still
 _PATIENCE = 1.0  # seconds for giving up the lease; it ends by itself
 
 
@@ -68,6 +69,7 @@ class Upkeep(Looping):
             Duty("rescue", 1.0, self._rescue),
             Duty("expire", 1.0, self._expire),
             Duty("repair", 60.0, self._repair),
+            Duty("sessions", _STUCK / 3, self._end_stuck),
             Duty("sagas", 5.0, self._sagas),
             Duty("prune", 600.0, self._prune),
             Duty("prune-cache", 60.0, self._prune_cache),
@@ -125,6 +127,11 @@ class Upkeep(Looping):
 
     async def _repair(self) -> bool:
         return await self._store.holds.repair(limit=_PART) >= _PART
+
+    async def _end_stuck(self) -> bool:
+        if ended := await self._store.sessions.end_stuck(after=_STUCK):
+            note("store.sessions_ended", count=ended)
+        return False
 
     async def _sagas(self) -> bool:
         """Tell of sagas whose job will not carry them any further."""

@@ -118,6 +118,7 @@ RULES: dict[str, dict[str, dict[str, Check]]] = {
         "steal": {"name": _name("lease"), "actor": _name("actor"), "reason": c.check_reason},
         "prune": {"limit": _limit},
     },
+    "Sessions": {"end_stuck": {"after": partial(check_seconds, "after")}},
     "Schedules": {
         "begin": {"schedule": _name("schedule")},
         "tick": {

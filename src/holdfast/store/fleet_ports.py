@@ -35,6 +35,11 @@ class Leases(Protocol):
         """Forget leases that have ended."""
 
 
+class Sessions(Protocol):
+    async def end_stuck(self, *, after: float) -> int:
+        """End sessions of ours whose client has stood still in the middle of a statement for so long: others wait for their locks."""
+
+
 class Schedules(Protocol):
     async def begin(self, schedule: str) -> float:
         """Where the schedule was left: its newest tick, else its beginning, which is when this was first asked.

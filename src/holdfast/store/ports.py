@@ -8,7 +8,7 @@ from typing import Any, Protocol
 from holdfast.store.cache_ports import Cache
 from holdfast.store.event_ports import Groups, Inbox, Outbox, Strays
 from holdfast.store.findings import Finding
-from holdfast.store.fleet_ports import Guards, Keys, Leases, Schedules
+from holdfast.store.fleet_ports import Guards, Keys, Leases, Schedules, Sessions
 from holdfast.store.job_ports import Claims, Dead, History, Holds, Jobs, Queues, Steps, Wakeups
 from holdfast.store.records import (
     AuditEntry,
@@ -58,6 +58,8 @@ class Store(Protocol):
     def history(self) -> History: ...
     @property
     def leases(self) -> Leases: ...
+    @property
+    def sessions(self) -> Sessions: ...
     @property
     def schedules(self) -> Schedules: ...
     @property

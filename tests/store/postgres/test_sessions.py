@@ -6,7 +6,7 @@ import asyncio
 import threading
 
 import pytest
-from kit import end, job, put, put_many, take, the
+from kit import blocked, end, job, put, put_many, take, the
 from running import in_child
 
 from holdfast.kernel.errors import TransactionEnded, UsageError
@@ -307,3 +307,53 @@ async def test_a_transaction_is_not_exchanged_for_another(single, verb, sql):
         with pytest.raises(UsageError, match="would end this transaction"):
             await getattr(tx, verb)(sql)
     assert len(await take(single)) == 1
+
+
+async def half_sent(store, statement="SELECT 1"):
+    """A transaction that has a lease's row, of a client that is frozen after the server has prepared its next statement."""
+    await store.leases.acquire("a", owner="me", ttl=60)
+    connection = await store.database.begin(connection_module.BEGIN)
+    await connection.fetch("SELECT 1 FROM holdfast.lease WHERE name = 'a' FOR UPDATE")
+    await connection.prepare(statement)
+    return connection
+
+
+async def test_a_client_that_stands_still_in_the_middle_of_a_statement_loses_its_locks(store, other):
+    connection = await half_sent(store)
+    try:
+        assert await other.sessions.end_stuck(after=60) == 0
+        released = asyncio.create_task(other.leases.steal("a", actor="test", reason="its row is locked"))
+        await blocked(store)
+        assert await other.sessions.end_stuck(after=0) == 1
+        assert await released
+        assert await other.sessions.end_stuck(after=0) == 0
+    finally:
+        store.database.pool.release(connection, broken=True)
+
+
+async def test_a_client_that_does_not_take_its_answer_loses_its_locks(store, other):
+    sql = "SELECT repeat('x', 100000), name FROM holdfast.lease, generate_series(1, 10000) WHERE name = 'a' FOR UPDATE OF lease"
+    await store.leases.acquire("a", owner="me", ttl=60)
+    connection = await store.database.pool.acquire()
+    connection._transport.pause_reading()
+    asking = asyncio.create_task(connection.fetch(sql))
+    try:
+        async with asyncio.timeout(10):
+            while not await other.sessions.end_stuck(after=0):
+                await asyncio.sleep(0.01)
+    finally:
+        connection.terminate()
+        store.database.pool.release(connection, broken=True)
+    with pytest.raises(Exception):  # noqa: B017  whatever the driver says of a connection that is gone
+        await asking
+
+
+async def test_who_works_or_rests_is_left_alone(store, other):
+    """A statement that runs, and a transaction whose client does something else, have limits of their own."""
+    async with store.transaction() as tx, other.transaction() as running:
+        await tx.execute("SELECT 1")
+        busy = asyncio.create_task(running.fetch("SELECT pg_sleep(0.3)"))
+        await asyncio.sleep(0.1)
+        assert await other.sessions.end_stuck(after=0) == 0
+        await busy
+        await tx.execute("SELECT 1")

@@ -21,6 +21,7 @@ from holdfast.store.unknown import still_unknown
 
 T = TypeVar("T")
 
+APPLICATION = "holdfast"  # what our sessions are called on the server
 FIRST_DELAY, LONGEST_DELAY = 0.02, 0.5  # seconds before the second try, doubled for each one after
 # Set for the transaction only, so that a pooler may give the next one to another session.
 BEGIN = """BEGIN ISOLATION LEVEL READ COMMITTED;
@@ -80,7 +81,7 @@ async def _connect(target: Target, *, planning: bool) -> Any:
         command_timeout=target.command_timeout,
         statement_cache_size=target.statement_cache_size,
         max_cached_statement_lifetime=_PLAN_LIFETIME[planning],
-        server_settings={"application_name": "holdfast", **(_STARTING if planning else {})},
+        server_settings={"application_name": APPLICATION, **(_STARTING if planning else {})},
     )
 
 

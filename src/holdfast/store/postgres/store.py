@@ -33,6 +33,7 @@ from holdfast.store.postgres.outbox import Outbox
 from holdfast.store.postgres.queues import Queues
 from holdfast.store.postgres.sagas import Sagas
 from holdfast.store.postgres.schedules import Schedules
+from holdfast.store.postgres.sessions import Sessions
 from holdfast.store.postgres.steps import Steps
 from holdfast.store.postgres.strays import Strays
 from holdfast.store.postgres.transaction import Executor, PostgresTx
@@ -63,6 +64,7 @@ class PostgresStore:
         self.queues = Queues(self)
         self.history = History(self)
         self.leases = Leases(self)
+        self.sessions = Sessions(self)
         self.schedules = Schedules(self)
         self.views = Views(self)
         self.versions = Versions(self)

@@ -31,6 +31,7 @@ from holdfast.store.sqlite.queues import Queues
 from holdfast.store.sqlite.reader import Reader
 from holdfast.store.sqlite.sagas import Sagas
 from holdfast.store.sqlite.schedules import Schedules
+from holdfast.store.sqlite.sessions import Sessions
 from holdfast.store.sqlite.steps import Steps
 from holdfast.store.sqlite.strays import Strays
 from holdfast.store.sqlite.transaction import SqliteTx
@@ -62,6 +63,7 @@ class SqliteStore:
         self.queues = Queues(self)
         self.history = History(self)
         self.leases = Leases(self)
+        self.sessions = Sessions(self)
         self.schedules = Schedules(self)
         self.views = Views(self)
         self.versions = Versions(self)
