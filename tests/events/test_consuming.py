@@ -11,6 +11,7 @@ from holdfast import Backoff, Event, EventSettings, Holdfast, Tx
 from holdfast.events import consumer as consuming
 from holdfast.events import quarantine
 from holdfast.events.members import Members
+from holdfast.kernel.clock import monotonic
 from holdfast.kernel.crashpoints import Crash, armed
 from holdfast.kernel.errors import LeaseLost, StoreUnavailable
 from holdfast.store.states import Held, State
@@ -503,6 +504,20 @@ async def test_the_lease_of_a_reader_outlives_what_it_held_at_its_death(
     async with hf:
         [made] = [each for each in hf.bus.services("w1", lease) if isinstance(each, consuming.BrokerConsumer)]
         assert made._ttl == pytest.approx(ttl)
+
+
+async def test_who_stood_still_past_its_lease_fetches_nothing(far, broker):
+    """It would hold what its successor should have, and hand it back later than newer events of the same keys are read."""
+    counts(far)
+    await move_events(far)
+    await published(far, "order.placed")
+    reader = far.bus.consumer(far.bus.groups[0], "t")
+    reader._until = monotonic()  # as it finds out when it goes on
+    transport = await far.bus.wire.ready()
+    source, other = [await transport.consumer("billing", name, redeliver_after=60) for name in ("t", "other")]
+    with pytest.raises(LeaseLost):
+        await reader.turn(await group_lease(far), source)
+    assert len(await other.fetch(10, wait=0)) == 1
 
 
 async def test_a_store_in_trouble_gives_the_messages_back(far, broker, monkeypatch):

@@ -212,6 +212,7 @@ class BrokerConsumer(Consumer):
         if not await self.has_room():
             await sleep(jittered(_FULL))
             return False
+        self._must_lead()  # what it would fetch now, its successor gets later than what is newer
         received = await consumer.fetch(BATCH, wait=wait)
         if not received:
             return False

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from abc import abstractmethod
 from contextlib import suppress
+from math import inf
 
 from holdfast.kernel.clock import monotonic, sleep, timeout
 from holdfast.kernel.errors import HoldfastError, LeaseLost
@@ -25,6 +26,7 @@ class Leading(Looping):
     def __init__(self, name: str, store: Store, *, lease: str, owner: str, ttl: float = TTL) -> None:
         super().__init__(name)
         self._store, self._lease_name, self._owner, self._ttl = store, lease, owner, ttl
+        self._until = inf  # on the clock of this process: before that nobody else can have the lease
         self.is_leading = False
 
     @abstractmethod
@@ -41,10 +43,17 @@ class Leading(Looping):
                 self._failed(error)
             await sleep(jittered(self._ttl / 3))
 
+    def _must_lead(self) -> None:
+        """A process that stood still goes on where it was, before it is told that another leads now."""
+        if monotonic() >= self._until:
+            raise LeaseLost(f"the lease {self._lease_name!r} is over")
+
     async def _term(self) -> None:
+        began = monotonic()
         if (lease := await self._taken()) is None:
             self._trouble = None  # another does it
             return
+        self._until = began + self._ttl
         work = start(self._serve(lease), name=self._name)
         self.is_leading = True
         try:
@@ -65,7 +74,7 @@ class Leading(Looping):
 
     async def _keep(self, lease: Lease, work: asyncio.Task[None]) -> None:
         """Until the work is over, or somebody else may hold the lease."""
-        until, pause = monotonic() + self._ttl, self._ttl / 3
+        pause = self._ttl / 3
         while not work.done():
             with suppress(TimeoutError):
                 async with timeout(pause):
@@ -73,18 +82,18 @@ class Leading(Looping):
                     return
             began = monotonic()
             try:
-                async with timeout(max(0.01, until - began)):
+                async with timeout(max(0.01, self._until - began)):
                     renewed = await self._store.leases.renew(lease, ttl=self._ttl)
             except (HoldfastError, TimeoutError) as error:
                 note("leading.not_renewed", service=self._name, error=repr(error))
                 pause = self._ttl / 30
-                if monotonic() + pause < until:
+                if monotonic() + pause < self._until:
                     continue
                 renewed = None
             if renewed is None:
                 note("leading.lost", service=self._name)
                 return
-            until, pause = began + self._ttl, self._ttl / 3
+            self._until, pause = began + self._ttl, self._ttl / 3
 
     def _failed(self, error: Exception) -> None:
         self._trouble = f"{self._name}: {error}"

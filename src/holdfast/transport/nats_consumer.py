@@ -91,7 +91,9 @@ class NatsConsumer:
         if not found and rest > 0:
             # One only: a request stays with the server after the first message, and would get more than there is room for.
             found = await self._pull(inbox, 1, rest)
-            if found and limit > 1:
+            if (
+                found and limit > 1 and monotonic() < end
+            ):  # later, who stood still may not be the one who reads any more
                 found += await self._pull(inbox, limit - 1, 0.0)
         return found
 

@@ -75,6 +75,7 @@ class Nemesis:
 
     def full(self, fault: Fault) -> None:
         self._full_until = self._loop.time() + fault.seconds
+        self._fleet.history.event("full", fault.seconds)
 
     def slow(self, fault: Fault) -> None:
         self._slow_until = self._loop.time() + fault.seconds

@@ -32,7 +32,7 @@ def one_loader(run: Run) -> Iterator[str]:
 
 
 def one_in_the_fleet(run: Run) -> Iterator[str]:
-    """And in all processes, while all is well: nobody is paused or slow, and nothing is invalidated meanwhile."""
+    """And in all processes, while all is well: nobody is paused or slow, the disk is not full, and nothing is invalidated meanwhile."""
     if not is_of_events(run) or (spec := _spec(run)) is None or spec.on == "memory":
         return
     loads = run.history.of(LOAD)
@@ -51,7 +51,8 @@ def one_in_the_fleet(run: Run) -> Iterator[str]:
 
 
 def _is_calm(run: Run, one: Call, other: Call, begin: float, end: float) -> bool:
-    if run.stepped_within(begin - 1.0, end) or any(start < end and begin < stop for start, stop in run.slow):
+    troubled = [*run.slow, *_full(run)]
+    if run.stepped_within(begin - 1.0, end) or any(start < end and begin < stop for start, stop in troubled):
         return False
     disturbed = any(
         call.asked[0] == one.asked[0]
@@ -60,6 +61,11 @@ def _is_calm(run: Run, one: Call, other: Call, begin: float, end: float) -> bool
         for call in run.history.of(INVALIDATE)
     )
     return not disturbed and all(run.well(each.process, begin, end) for each in (one, other))
+
+
+def _full(run: Run) -> list[tuple[float, float]]:
+    """When nobody could write down that he loads, or keep what he has loaded."""
+    return [(event.moment, event.moment + event.data) for event in run.history.happened("full")]
 
 
 def not_too_old(run: Run) -> Iterator[str]:

@@ -205,7 +205,7 @@ def _published(story: Told) -> dict[str, int]:
 
 def _in_order(story: Told, group: GroupSpec, published: dict[str, int]) -> Iterator[str]:
     newest: dict[str, int] = {}
-    begun: set[str] = set()
+    begun = _passed_over(story, group)
     for event in story.run.history.happened("handling"):
         name, event_id = event.data[:2]
         if name != group.name or event_id not in published or event_id not in story.emitted:
@@ -218,6 +218,15 @@ def _in_order(story: Told, group: GroupSpec, published: dict[str, int]) -> Itera
             yield f"{name} began with version {version} of {key!r} at {event.moment:.3f} s, after what was published later"
         begun.add(event_id)
         newest[key] = max(newest.get(key, 0), place)
+
+
+def _passed_over(story: Told, group: GroupSpec) -> set[str]:
+    """Events that only the newer program hears, acknowledged by an older one before anybody said so: a second copy may be heard."""
+    return {
+        event_id
+        for name, _, event_id in (event.data for event in story.run.history.happened("acked"))
+        if name == group.name and event_id in story.emitted and _is_of_newer(story, group, event_id)
+    }
 
 
 # --- nothing is said before it is stored ---

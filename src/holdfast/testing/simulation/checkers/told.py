@@ -71,11 +71,18 @@ class Told:
         type_ = self.emitted[event_id]["type"]
         if _fits(group.pattern, type_) or not hears(group, type_):
             return _fits(group.pattern, type_)
-        since = self.stamped[event_id] if event_id in self.stamped else self.emitted[event_id]
+        since = self._published_since(event_id)
         return any(
-            begin < min(since.step, reader.step) and end > reader.step and until - reader.moment > _EXPIRING
+            begin < min(since, reader.step) and end > reader.step and until - reader.moment > _EXPIRING
             for begin, end, until in (*self._said(group), *self._served())
         )
+
+    def _published_since(self, event_id: str) -> int:
+        """The step from which on it could be read: a broker has it before the outbox knows."""
+        sent = (event for event in self.run.history.happened("published") if event.data[0] == event_id)
+        if (first := next(sent, None)) is not None:
+            return first.step
+        return (self.stamped.get(event_id) or self.emitted[event_id]).step
 
     def _served(self) -> list[tuple[int, int, float]]:
         """When newer programs ran, whatever they said: each from its start, unless it could not say anything then, to its end."""
