@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from typing import Any
 
 import msgspec
 
 from chaos import journal, settings
+from chaos.announcing import KIND
 from chaos.elsewhere import Run
+from chaos.heard import Heard
 from chaos.place import Place
 from holdfast.store.states import State
 
@@ -34,18 +36,22 @@ class Findings(msgspec.Struct, kw_only=True):
     lost: list[str] = []
     doubled: list[str] = []
     ghosts: list[str] = []
+    disorder: list[str] = []  # keys; a broker may give out late what it gives out again
 
 
 class Audit:
-    def __init__(self, place: Place) -> None:
-        self._place = place
+    """`replayed`: jobs that a person has run again, out of their order."""
+
+    def __init__(self, place: Place, replayed: Collection[str] = ()) -> None:
+        self._place, self._replayed = place, replayed
         self.asks = _asks(place)
         self.runs: list[Run] = place.there.runs()
 
     async def make(self) -> Findings:
-        orders, effects = await self._orders(), await self._effects()
+        orders, effects, heard = await self._orders(), await self._effects(), await Heard.read(self._place)
         acknowledged = {item for item, ask in self.asks.items() if ask.said == "acknowledged"}
         expected = acknowledged | orders
+        announced = {item for item in expected if self.asks[item].kind == KIND}
         return Findings(
             acknowledged=len(acknowledged),
             done=sum(effects[item] > 0 for item in acknowledged),
@@ -53,14 +59,19 @@ class Audit:
             lost=sorted([
                 *(f"{item}: never done" for item in expected if not effects[item]),
                 *(f"{item}: its row is gone" for item in acknowledged if not self.asks[item].bare and item not in orders),
-                *await self._absent(acknowledged),
+                *await self._absent(acknowledged - announced),
+                *await heard.absent({item: self.asks[item].job or "" for item in acknowledged & announced}),
+                *heard.unheard(announced),
+                *await heard.miscounted(),
             ]),
             doubled=sorted([
                 *(f"{item}: done {number} times" for item, number in effects.items() if number > 1),
                 *self._run_twice(),
+                *heard.heard_twice(),
                 *await self._ticked_twice(),
             ]),
-            ghosts=sorted(self._ghosts(orders, effects)),
+            ghosts=sorted(self._ghosts(orders, effects, heard)),
+            disorder=[] if self._place.broker else sorted(heard.disorder(self._replayed)),
         )  # fmt: skip
 
     async def _orders(self) -> set[str]:
@@ -97,9 +108,9 @@ class Audit:
         sql = "SELECT nominal, count(*) FROM ticks GROUP BY nominal HAVING count(*) > 1"
         return [f"tick {nominal}: {number} times" for nominal, number in await self._rows(sql)]
 
-    def _ghosts(self, orders: set[str], effects: Counter[str]) -> list[str]:
+    def _ghosts(self, orders: set[str], effects: Counter[str], heard: Heard) -> list[str]:
         """Traces of what was never asked for, was rolled back, or was refused with the word that nothing was stored."""
-        seen = orders | set(effects) | {run.item for run in self.runs}
+        seen = orders | set(effects) | {run.item for run in self.runs} | heard.items
         found = []
         for item in seen:
             ask = self.asks.get(item)

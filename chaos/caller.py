@@ -1,4 +1,4 @@
-"""A caller: enqueues, most often together with a row of its own, and keeps a journal of what it was told.
+"""A caller: enqueues and emits, most often together with a row of its own, and keeps a journal of what it was told.
 
 `python -m chaos.caller`. It asks for several at once, so that commits are shared. Some transactions it rolls back.
 """
@@ -13,7 +13,7 @@ from typing import Any
 
 import asyncpg
 
-from chaos import settings
+from chaos import announcing, settings
 from chaos.journal import Journal
 from chaos.program import hf
 from holdfast.kernel.errors import CommitUnknown, HoldfastError
@@ -70,20 +70,24 @@ class Caller:
 
 
 async def _enqueue(kind: str, given: dict[str, Any]) -> Any:
-    return await _task(kind).enqueue(**given)
+    return await _asked(kind, given, None)
 
 
 async def _order(kind: str, given: dict[str, Any], *, declined: bool) -> Any:
     async with hf.transaction() as tx:
         await tx.execute("INSERT INTO orders (item) VALUES ($1)", given["item"])
-        handle = await _task(kind).options(tx=tx).enqueue(**given)
+        handle = await _asked(kind, given, tx)
         if declined:
             raise Declined
     return handle
 
 
-def _task(kind: str) -> Any:
-    return hf.registry.get(kind)
+async def _asked(kind: str, given: dict[str, Any], tx: Any) -> Any:
+    """A job of this kind, or an event."""
+    if kind == announcing.KIND:
+        return await announcing.announce(hf, given["item"], tx=tx)
+    task: Any = hf.registry.get(kind)
+    return await (task if tx is None else task.options(tx=tx)).enqueue(**given)
 
 
 async def main() -> None:

@@ -32,7 +32,7 @@ class Size(msgspec.Struct, frozen=True, kw_only=True):
     callers: int = 2
     slots: int = 4
     rate: float = 8.0  # asks in a second, of each caller
-    kinds: str = "ship,ship,deliver,carry,tally,tally,tally_blindly,charge,publish,publish,publish_blindly"
+    kinds: str = "ship,ship,deliver,carry,tally,tally,tally_blindly,charge,publish,publish,publish_blindly,announce,announce"
     count: int = 0  # acknowledged asks after which a caller leaves; 0: it goes on
 
 
@@ -104,7 +104,8 @@ class Fleet:
         place = self._place
         log = place.folder / f"{what}-{next(self._names)}.log"
         given = {
-            "HOLDFAST_URL": place.way, settings.FOLDER: str(place.folder), settings.PARENT: str(os.getpid()),
+            "HOLDFAST_URL": place.way, "HOLDFAST_TRANSPORT_URL": place.broker,
+            settings.FOLDER: str(place.folder), settings.PARENT: str(os.getpid()),
         } | given  # fmt: skip
         process = Process(command, place.folder, environment([*folders, _ROOT], **given), log)
         self._all.append(process)

@@ -14,6 +14,7 @@ from chaos import recovery
 from chaos.audit import Audit, Findings
 from chaos.faults.fault import Fault
 from chaos.fleet import Fleet, Size
+from chaos.heard import on_their_way
 from chaos.person import Person
 from chaos.place import Place, place
 from chaos.world import World
@@ -86,7 +87,7 @@ async def run(
             await fleet.stop_callers()
             left = await _end(where, person)
             await fleet.stop()
-            audit = Audit(where)
+            audit = Audit(where, person.replayed)
             row = _row(fault, world, person, audit, await audit.make(), left)
             row.injections, row.seconds = injections, time.monotonic() - began
             return row
@@ -107,11 +108,11 @@ async def _end(where: Place, person: Person) -> list[str]:
     end = time.monotonic() + _PATIENCE
     while True:
         try:
-            waiting = await person.turn() + await _live(where)
+            waiting = await person.turn() + await _live(where) + await on_their_way(where)
         except (HoldfastError, OSError) as error:
             waiting, left = 1, [f"the store does not answer: {error}"]
         else:
-            left = [f"{waiting} jobs have not ended after {_PATIENCE:g} s"]
+            left = [f"{waiting} jobs and events have not ended after {_PATIENCE:g} s"]
         if not waiting:
             return []
         if time.monotonic() > end:
@@ -147,5 +148,5 @@ def _row(
         recover_p50=round(statistics.median(times), 1) if times else None,
         recover_max=round(times[-1], 1) if times else None,
         slowest=[f"{each.seconds:.1f} s: {each.told}" for each in found[-5:]],
-        notes=[*findings.lost[:20], *findings.doubled[:20], *findings.ghosts[:20], *notes[:5]],
+        notes=[*findings.lost[:20], *findings.doubled[:20], *findings.ghosts[:20], *findings.disorder[:5], *notes[:5]],
     )  # fmt: skip

@@ -21,7 +21,7 @@ class Place:
 
     def __init__(self, store: str, folder: Path, url: str, server: PostgresServer | None) -> None:
         self.store, self.folder, self.url, self.server = store, folder, url, server
-        self.way = url
+        self.way, self.broker = url, ""  # the URL of what carries events, when that is not the store itself
         self.hf = Holdfast(url)
         self.there = Elsewhere(settings.second_database(folder))
 

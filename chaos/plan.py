@@ -7,6 +7,7 @@ from functools import partial
 
 import msgspec
 
+from chaos.faults.brokers import EventKills, EventZombies, OverNats, OverRedis
 from chaos.faults.clocks import Clocks
 from chaos.faults.deaths import CrashPoints, Kills
 from chaos.faults.deploys import Deploys
@@ -43,6 +44,10 @@ WHOLE = Plan(
         Phase(key="kills", fault=Kills, count=310, seconds=600),
         Phase(key="zombies", fault=Zombies, count=105, seconds=300),
         Phase(key="publications", fault=partial(Publications, 1000), count=100, seconds=300),
+        Phase(key="event-kills", fault=EventKills, count=100, seconds=200),
+        Phase(key="event-zombies", fault=EventZombies, count=50, seconds=150),
+        Phase(key="redis", fault=OverRedis, count=100, seconds=200),
+        Phase(key="nats", fault=OverNats, count=100, seconds=200),
         Phase(key="crash-points", fault=CrashPoints, count=44, seconds=180),
         Phase(key="storm", fault=Storm, count=60, seconds=120),
         Phase(key="deploys", fault=Deploys, count=6, seconds=90),
@@ -67,6 +72,7 @@ SHORT = Plan(
     (
         Phase(key="kills", fault=Kills, count=3, seconds=15),
         Phase(key="zombies", fault=Zombies, count=2, seconds=15),
+        Phase(key="redis", fault=OverRedis, count=3, seconds=15),
         Phase(key="cut-after-commit", fault=CutAfterCommit, count=5, seconds=10),
     ),
 )

@@ -13,7 +13,7 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from datetime import datetime
 
-from chaos import arming, settings
+from chaos import announcing, arming, settings
 from chaos.elsewhere import Elsewhere
 from chaos.publishing import Client, Refused
 from holdfast import Backoff, Found, Holdfast, Job, NotFound, Snooze
@@ -32,6 +32,7 @@ PARCEL = "INSERT INTO parcels (item, job, token) VALUES ($1, $2, $3)"
 hf = Holdfast()
 there = Elsewhere(settings.second_database(settings.folder()))
 provider = Client(settings.folder())
+announcing.declare(hf, there, AGAIN)
 
 
 @asynccontextmanager

@@ -29,6 +29,7 @@ TABLES = (
     "CREATE TABLE orders (item TEXT PRIMARY KEY)",
     "CREATE TABLE parcels (item TEXT, job TEXT, token BIGINT)",
     "CREATE TABLE ticks (nominal TEXT, job TEXT, token BIGINT)",
+    "CREATE TABLE heard (item TEXT, type TEXT, key TEXT, version BIGINT, job TEXT, at DOUBLE PRECISION)",
 )
 
 

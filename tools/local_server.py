@@ -29,6 +29,10 @@ class LocalServer(ABC):
         self._popen: subprocess.Popen[bytes] | None = None
         self.start()
 
+    @property
+    @abstractmethod
+    def url(self) -> str: ...
+
     @abstractmethod
     def command(self) -> list[str]: ...
 

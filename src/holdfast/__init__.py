@@ -6,6 +6,7 @@ These are the public names; everything else may change.
 from holdfast.events.event import Event
 from holdfast.events.settings import EventSettings
 from holdfast.guards.backoff import Backoff
+from holdfast.jobs.blocking import BlockingTx
 from holdfast.jobs.control import Cancel, Reject, Retry, Snooze
 from holdfast.jobs.effects import CannotTell, Found, NotFound
 from holdfast.jobs.hooks import Middleware
@@ -20,6 +21,7 @@ from holdfast.store.ports import Tx
 
 __all__ = [
     "Backoff",
+    "BlockingTx",
     "Cancel",
     "CannotTell",
     "Emitted",

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections import Counter
+
+import msgspec
 import pytest
 
 from chaos import recovery, settings
@@ -12,6 +15,7 @@ from chaos.place import place
 from chaos.world import Injection
 from holdfast.kernel.outcomes import Done
 from holdfast.store.records import Finish
+from holdfast.store.view_records import NewRow, ViewBatch
 
 
 @pytest.fixture
@@ -112,6 +116,64 @@ async def test_ghosts(where, caller, said):
         "c: nobody asked for it",
         "d: its job is there without its row",
     ]
+
+
+async def announced(
+    where, item, *, parcels=1, heard=("item.placed", "item.packed"), versions=(1, 2), counted=None
+):
+    """An event that was emitted, packed and booked; returns its id."""
+    where.hf.event("item.placed", unheard=True)
+    async with where.hf.transaction() as tx:
+        await tx.execute("INSERT INTO orders (item) VALUES ($1)", item)
+        emitted = await where.hf.emit("item.placed", {"item": item}, key="shelf:1", tx=tx)
+        for _ in range(parcels):
+            await tx.execute("INSERT INTO parcels VALUES ($1, 'job', 1)", item)
+        for place, (type_, version) in enumerate(zip(heard, versions, strict=True)):
+            sql = "INSERT INTO heard VALUES ($1, $2, 'shelf:1', $3, 'job', $4)"
+            await tx.execute(sql, item, type_, version, place)
+    row = counted if counted is not None else Counter(heard)
+    lease = await where.hf.store.leases.acquire("holdfast:view:shelves", owner="t", ttl=60)
+    begun = await where.hf.store.views.begin("shelves", start=0)
+    rows = [NewRow(key="shelf:1", data=msgspec.json.encode(row).decode(), position=1)]
+    batch = ViewBatch(view="shelves", generation=begun.generation, after=0, upto=1, rows=rows)
+    assert await where.hf.store.views.apply(lease, batch)
+    return emitted.id
+
+
+async def test_events_that_are_well(where, caller):
+    caller("a", "acknowledged", kind="announce", job=await announced(where, "a"))
+    found = await Audit(where).make()
+    assert (found.acknowledged, found.done) == (1, 1)
+    assert found.lost == found.doubled == found.ghosts == found.disorder == []
+
+
+async def test_events_that_are_lost(where, caller):
+    caller("a", "acknowledged", kind="announce", job="01a1e035-408b-70e7-94d9-9baead26abd3")
+    caller(
+        "b",
+        "acknowledged",
+        kind="announce",
+        job=await announced(where, "b", heard=("item.placed",), versions=(1,)),
+    )
+    assert (await Audit(where).make()).lost == [
+        "a: its event is gone",
+        "a: its row is gone",
+        "a: never done",
+        "a: nobody heard item.packed",
+        "a: nobody heard item.placed",
+        "b: nobody heard item.packed",
+    ]
+
+
+async def test_events_that_are_heard_twice_and_in_disorder(where, caller):
+    heard, versions = ("item.packed", "item.placed", "item.placed"), (2, 1, 1)
+    job = await announced(where, "a", heard=heard, versions=versions, counted={"item.placed": 1})
+    caller("a", "acknowledged", kind="announce", job=job)
+    found = await Audit(where).make()
+    assert found.doubled == ["a: item.placed was heard 2 times"]
+    assert found.disorder == ["shelf:1: was heard out of order, [2, 1, 1]"]
+    assert [line.partition(",")[0] for line in found.lost] == ["shelf:1: the view has {'item.placed': 1}"]
+    assert (await Audit(where, replayed={"job"}).make()).disorder == []
 
 
 def test_the_time_to_recover_counts_from_the_kill_to_the_next_run_of_the_job():
