@@ -46,7 +46,7 @@ sim: $(ready) ## Run the engine in a seeded simulation (SEEDS=100)
 sim-mutants: $(ready) ## Prove that the simulation finds planted bugs
 	@$(run) -m holdfast.testing.simulation --mutants $(ARGS)
 
-bench: $(ready) ## Measure Holdfast beside its peers and the raw limits, in 15 minutes (FULL=1 longer and more)
+bench: $(ready) ## Measure Holdfast beside its peers and the raw limits, in 20 minutes (FULL=1 longer and more)
 	@$(run) -m bench $(ARGS)
 
 bench-guards: $(ready) ## Measure what a guard adds to a call, beside the libraries that do parts of it, in two minutes

@@ -19,12 +19,14 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 from rich.table import Table
 
-from bench import environments, page, report, step
+from bench import chapter, environments, page, report, step
 from bench.environments import BENCH, ROOT
+from bench.events.__main__ import EVENTS
 from bench.figures import Figures
 from bench.guards import __main__ as guards
 from bench.musts import musts
 from bench.plan import FULL, MEASURES, QUICK, TINY, Choice, Size, Step, steps
+from bench.sagas.__main__ import SAGAS
 from bench.schema import noise
 from bench.schema import report as file
 from bench.schema.model import Figure
@@ -32,6 +34,7 @@ from bench.servers import Servers
 from bench.systems import HOLDFAST, PEERS
 
 _QUIET = 0.3  # cores that others may use
+_SOME_EVENTS = ["events", "event_latency"]
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -46,6 +49,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     _warn_of_noise(console)
     if whole:
         guards.show(console, guards.measure(console, results))
+        _chapters(console, results, full=options.full)
     figures, left_out = Run(console, size, options.minutes or size.minutes).measure(list(steps(size, choice)))
     if not figures:
         console.print("Nothing was measured.")
@@ -54,10 +58,17 @@ def main(arguments: Sequence[str] | None = None) -> int:
     return 0
 
 
+def _chapters(console: Console, results: Path, *, full: bool) -> None:
+    """Events as far as they do not take long; with `full` all of them, and sagas."""
+    measured = [(EVENTS, list(EVENTS.measures)), (SAGAS, list(SAGAS.measures))]
+    for subject, measures in measured if full else [(EVENTS, _SOME_EVENTS)]:
+        chapter.show(subject, console, chapter.measure(subject, console, results, measures))
+
+
 def _options(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m bench", description=__doc__)
     parser.add_argument("--full", action="store_true", default=os.environ.get("FULL", "") not in ("", "0"),
-                        help="longer, three rounds, recovery, and Redis with fsync (also FULL=1)")  # fmt: skip
+                        help="longer, three rounds, recovery, Redis with fsync, all of events, and sagas (also FULL=1)")  # fmt: skip
     parser.add_argument(
         "--tiny", action="store_true", help="only to see that it works: the figures mean nothing"
     )

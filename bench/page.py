@@ -82,7 +82,7 @@ _BUSY = 1.0  # load from which it is said that a run was not alone
 _EVENTS = """\
 ## Events
 
-From emit to handled, made by `make bench-events` in a quarter of an hour. All systems of one measure run in one run, in turns; the figure is the median of three rounds
+From emit to handled, made by `make bench-events` in a quarter of an hour; rates and latency also by `make bench`. All systems of one measure run in one run, in turns; the figure is the median of three rounds
 (latency and memory: one).
 
 - **events.** 50 callers at once in one process; each writes a row of its own and emits, in one transaction of PostgreSQL. Workers
