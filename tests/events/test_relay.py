@@ -156,6 +156,30 @@ async def test_by_policy_a_key_goes_on_without_its_poison(url, broker):
         assert [event.id for event in await hf.outbox.find(state="quarantined")] == [large]
 
 
+@pytest.mark.parametrize("is_mended", [True, False])
+async def test_by_policy_a_key_goes_on_without_its_poison_and_not_before(url, broker, monkeypatch, is_mended):
+    """One that failed once may still succeed: until it is given up, nothing of its key overtakes it."""
+    monkeypatch.setattr(relaying, "_REST", relaying.Backoff(attempts=5, first=0.05, ceiling=0.05))
+    async with Holdfast(url, transport=Picky(broker), events=EventSettings(poison="skip")) as hf:
+        hf.event("order.placed", unheard=True)
+        first, second = await emit(hf, "a", "a")
+        transport(hf).poison = {first}
+        lease, relay = await leased(hf), hf.bus.relay("r")
+        for _ in range(3):
+            await relay.turn(lease)
+        assert sent(broker) == []
+        if is_mended:
+            transport(hf).poison = set()
+
+        async def second_is_sent():
+            await relay.turn(lease)
+            return second in sent(broker)
+
+        await until(second_is_sent)
+        assert sent(broker) == ([first, second] if is_mended else [second])
+        assert (await hf.outbox.get(first)).state == ("published" if is_mended else "quarantined")
+
+
 async def test_one_event_that_fails_alone_is_found_among_many(shop, broker, monkeypatch):
     monkeypatch.setattr(relaying, "_REST", relaying.Backoff(attempts=5, first=0.001, ceiling=0.001))
     ids = await emit(shop, *(f"k{n}" for n in range(20)))

@@ -106,7 +106,7 @@ class Relay(Leading):
         event = failure.event
         is_over = failure.is_final or event.tries + 1 >= TRIES
         rest = None if is_over else _REST.longest(event.tries + 1)
-        blocks = self._settings.poison == "wait"
+        blocks = not is_over or self._settings.poison == "wait"  # one that may still succeed is not overtaken
         if not await self._store.outbox.failed(lease, event.id, failure.error, rest=rest, blocks=blocks):
             raise LeaseLost("the relay's lease is another's")
         told = "relay.quarantined" if is_over else "relay.event_failed"

@@ -119,33 +119,38 @@ def in_order(run: Run) -> Iterator[str]:
         return
     story = told(run)
     seen: set[str] = set()
-    first: list[tuple[str, str]] = []
+    first: list[tuple[str, str, int]] = []
     for event in run.history.happened("published"):
         if event.data[0] not in seen:
             seen.add(event.data[0])
-            first.append(("the broker", event.data[0]))
+            first.append(("the broker", event.data[0], event.step))
     first += [
-        ("the log", event_id)
+        ("the log", event_id, story.stamped[event_id].step)
         for event_id in sorted(story.stamped, key=lambda each: story.stamped[each]["position"])
     ]
     yield from _follows(story, first)
 
 
-def _follows(story: Told, first: list[tuple[str, str]]) -> Iterator[str]:
+def _follows(story: Told, first: list[tuple[str, str, int]]) -> Iterator[str]:
     newest: Counter[tuple[str, str]] = Counter()
-    for where, event_id in first:
+    for where, event_id, step in first:
         if (fact := story.emitted.get(event_id)) is None or fact["key"] is None:
             continue
         place, version = (where, fact["key"]), fact["version"]
-        if version != newest[place] + 1 and not _passed_over(story, fact["key"], newest[place] + 1, version):
+        is_next = version == newest[place] + 1
+        if not is_next and not _passed_over(story, fact["key"], newest[place] + 1, version, step):
             yield f"on {where} version {version} of {fact['key']!r} came first after {newest[place]}"
         newest[place] = max(version, newest[place])
 
 
-def _passed_over(story: Told, key: str, low: int, high: int) -> bool:
-    """Whether all between were given up by a person, or stand aside and block nobody."""
+def _passed_over(story: Told, key: str, low: int, high: int, step: int) -> bool:
+    """Whether all between were given up by a person, or were in quarantine by then and, by the policy, hold up nobody."""
     between = [fact for fact in story.last.values() if fact["key"] == key and low <= fact["version"] < high]
-    aside = [fact.change == "DELETE" or not story.stream.holds_key for fact in between]
+    aside = [
+        fact.change == "DELETE"
+        or (not story.stream.holds_key and story.set_aside.get(fact["id"], step) < step)
+        for fact in between
+    ]
     return low < high and all(aside)
 
 

@@ -48,6 +48,8 @@ class Told:
         self.stamped: dict[str, Fact] = _first(
             facts["outbox"], "id", lambda fact: fact["position"] is not None
         )
+        quarantined = _first(facts["outbox"], "id", lambda fact: fact["state"] == "quarantined")
+        self.set_aside: dict[str, int] = {event_id: fact.step for event_id, fact in quarantined.items()}
         self.delivered: dict[Pair, Fact] = _first_pairs(facts["inbox"], lambda fact: fact.change == "INSERT")
         self.handled: dict[Pair, Fact] = _first_pairs(
             facts["inbox"], lambda fact: fact["handled_at"] is not None

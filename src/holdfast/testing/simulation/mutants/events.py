@@ -187,6 +187,17 @@ def _one_that_fails_stops_all(stack: ExitStack) -> None:
     replace(stack, Relay, "_settle", settle)
 
 
+@of_events("one that rests is overtaken")
+def _one_that_rests_is_overtaken(stack: ExitStack) -> None:
+    """with the policy that a key goes on without its poison, it goes on without one that has failed once"""
+    original = outbox.Outbox.failed
+
+    async def failed(self: outbox.Outbox, lease: Lease, event_id: str, error: str, **how: Any) -> bool:
+        return await original(self, lease, event_id, error, **(how | {"blocks": False}))
+
+    replace(stack, outbox.Outbox, "failed", failed)
+
+
 @of_events("set aside without its reason")
 def _set_aside_without_its_reason(stack: ExitStack) -> None:
     """nobody can tell why an event is in quarantine"""
