@@ -248,6 +248,19 @@ async def test_lag_and_rate_are_told(shop):
     assert notes[0].keys() == {"waiting", "oldest", "quarantined", "position", "rate"}
 
 
+async def test_the_lag_is_told_while_the_broker_is_away(shop, broker, monkeypatch):
+    """That is when it grows."""
+    monkeypatch.setattr(relaying, "_AWAY", relaying.Backoff(first=0.01, ceiling=0.02))
+    monkeypatch.setattr(relaying, "_LAG_EVERY", 0.05)
+    broker.stop()
+    await emit(shop, "a", "b")
+    with heard("relay.lag") as notes:
+        async with shop.worker():
+            await until(lambda: len(notes) >= 3)
+    assert {(note["waiting"], note["rate"]) for note in notes} == {(2, 0.0)}
+    assert notes[0]["oldest"] < notes[-1]["oldest"]
+
+
 async def test_the_retained_range_is_published_again_to_a_broker_that_lost_it(shop, broker):
     ids = await emit(shop, "a", "b", "a", "c")
     await shop.bus.relay("r").turn(await leased(shop))

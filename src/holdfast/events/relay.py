@@ -56,6 +56,7 @@ class Relay(Leading):
     async def _serve(self, lease: Lease) -> None:
         away = 0
         while True:
+            is_busy = False
             try:
                 is_busy = await self.turn(lease)
                 away, self._trouble = 0, None
@@ -63,11 +64,11 @@ class Relay(Leading):
                 away += 1
                 self._are_known = False  # it may come back without them
                 self._failed(error)
-                await sleep(jittered(_AWAY.longest(away)))
-                continue
-            for duty in self._duties:
+            for duty in self._duties:  # also while the broker is away: then the lag grows
                 await duty.perform()
-            if not is_busy:
+            if away:
+                await sleep(jittered(_AWAY.longest(away)))
+            elif not is_busy:
                 await self._store.wakeups.wait((OUTBOX,), jittered(_POLL))
 
     async def turn(self, lease: Lease) -> bool:
