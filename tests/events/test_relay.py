@@ -275,6 +275,21 @@ async def test_the_retained_range_is_published_again_to_a_broker_that_lost_it(sh
     assert await shop.outbox.redrive(since=datetime(2060, 1, 1, tzinfo=UTC)) == 0
 
 
+async def test_redriving_leaves_out_what_the_broker_does_not_take_any_more_and_nothing_else(shop, broker):
+    """Each of those behind it was published before: none of them has to wait."""
+    broker.largest = 10_000
+    [large] = await emit(shop, "a", data="x" * 3_000)
+    rest = await emit(shop, "a", "b", "a")
+    await shop.bus.relay("r").turn(await leased(shop))
+    broker.forget_everything()
+    broker.largest = 2_000
+    with heard("redrive.failed") as notes:
+        assert await shop.outbox.redrive() == 3
+    assert [note["event"] for note in notes] == [large]
+    assert sorted(sent(broker)) == sorted(rest)
+    assert [each for each in sent(broker) if each != rest[1]] == [rest[0], rest[2]]
+
+
 async def test_redriving_says_how_far_it_came(shop, broker, monkeypatch):
     monkeypatch.setattr(redriving, "_PATIENCE", replace(redriving._PATIENCE, attempts=2, first=0.01))
     await emit(shop, "a", "b")

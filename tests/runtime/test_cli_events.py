@@ -10,6 +10,8 @@ import pytest
 from cli_kit import audit, put, run_process, write_program
 from waiting import until
 
+from holdfast.events import redriving
+from holdfast.events.publishing import Failure, Published
 from holdfast.kernel.ids import new_id
 from holdfast.kernel.outcomes import Done, Retry
 from holdfast.store.event_records import Delivery, NewEvent, NewStray
@@ -110,7 +112,23 @@ def test_redriving_needs_a_place_to_begin_and_a_broker(shop, on_store, valkey, m
     sys.modules.pop("shop")  # it is imported once more, with that
     assert shop("outbox", "redrive", "--since", "2020-01-01T10:00") == 0
     assert shop.out == "1 published again; groups that had them ignore them.\n"
-    assert shop.json("outbox", "redrive", "--after", "1") == {"published": 0}
+    assert shop.json("outbox", "redrive", "--after", "1") == {"published": 0, "failed": 0}
+
+
+def test_redriving_tells_what_the_broker_did_not_take(shop, on_store, valkey, monkeypatch):
+    placed, _, _, _ = on_store(ran)
+
+    async def publish(_transport, events):
+        found = Published()
+        found.failures = [Failure(event, "it has too many bytes", is_final=True) for event in events]
+        return found
+
+    monkeypatch.setattr(redriving, "publish", publish)
+    monkeypatch.setenv("HOLDFAST_TRANSPORT_URL", f"{valkey.url}?topic={new_id()}")
+    sys.modules.pop("shop", None)
+    assert shop("outbox", "redrive", "--since", "2h") == 1
+    assert f"Event {placed} was not published again: it has too many bytes" in shop.err
+    assert shop.out.startswith("0 published again")
 
 
 def test_groups_are_listed_and_forgotten(shop, on_store):

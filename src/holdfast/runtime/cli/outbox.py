@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from argparse import Namespace
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Mapping, Sequence
+from typing import Any, Self
 
 import msgspec
 
 from holdfast.kernel.errors import UsageError
 from holdfast.kernel.masking import MASK
+from holdfast.kernel.telemetry import subscribe
 from holdfast.runtime.app import Holdfast
 from holdfast.runtime.cli import strays
 from holdfast.runtime.cli.command import DONE, NOT_AS_WISHED, actor, add_command, add_group
@@ -31,6 +32,7 @@ _COLUMNS = (
     Column("error", spare=True),
 )
 _STATES = ("waiting", "published", "quarantined")
+_FAILURES_TOLD = 10
 
 
 def add(commands: Commands) -> None:
@@ -172,15 +174,42 @@ async def redrive(hf: Holdfast, options: Namespace) -> int:
         )
     newest = (await hf.outbox.lag()).position
     first = options.after or 0
-    with Progress("positions", max(newest - first, 0)) as bar:
+    with Progress("positions", max(newest - first, 0)) as bar, _Failures() as failures:
         number = await hf.outbox.redrive(
             since=options.since, after=first, told=lambda _, position: bar.at(position - first)
         )
     if options.json:
-        document({"published": number})
+        document({"published": number, "failed": failures.number})
     else:
+        failures.complain()
         say(f"{number:,} published again; groups that had them ignore them.")
-    return DONE
+    return NOT_AS_WISHED if failures.number else DONE
+
+
+class _Failures:
+    """What the broker did not take, as it is noted."""
+
+    def __init__(self) -> None:
+        self.number, self._told = 0, list[str]()
+
+    def __enter__(self) -> Self:
+        self._forget = subscribe(self._hear)
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self._forget()
+
+    def _hear(self, name: str, fields: Mapping[str, Any]) -> None:
+        if name == "redrive.failed":
+            self.number += 1
+            if self.number <= _FAILURES_TOLD:
+                self._told.append(f"Event {fields['event']} was not published again: {fields['error']}")
+
+    def complain(self) -> None:
+        for line in self._told:
+            complain(line)
+        if self.number > len(self._told):
+            complain(f"And {self.number - len(self._told):,} more were not.")
 
 
 async def groups(hf: Holdfast, options: Namespace) -> int:
