@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator
-from contextlib import contextmanager
+import asyncio
+from collections.abc import AsyncGenerator, Callable, Generator
+from contextlib import asynccontextmanager, contextmanager
 from types import TracebackType
 from typing import Any, Protocol, Self, TypeVar
 
@@ -41,6 +42,7 @@ class PostgresTx:
         self._plans_freely = True
         self._fenced = False  # it leads to a server that takes no writes: the next one shall look for another
         self._ended: str | None = "has not begun: use it as `async with store.transaction() as tx`"
+        self._turn = asyncio.Lock()  # tasks that share it: a connection takes one statement at a time
 
     async def __aenter__(self) -> Self:
         if self._connection is not None:
@@ -52,10 +54,9 @@ class PostgresTx:
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        ended, self._ended = self._ended, "has ended"
         broken, soiled = True, False
         try:
-            self.database.pool.check_process()
+            ended = await self._last_turn(waits=kind is None)
             if ended is not None:
                 if kind is None:
                     raise TransactionEnded(f"The transaction {ended}.")
@@ -77,17 +78,21 @@ class PostgresTx:
         finally:
             self.database.pool.release(self._connection, broken=broken, soiled=soiled)
 
+    async def _last_turn(self, *, waits: bool) -> str | None:
+        """What was asked for before the end of the block is in it, and what comes later is refused. Who leaves by an error waits for nobody."""
+        try:
+            self.database.pool.check_process()
+            if waits:
+                await self._turn.acquire()
+                self._turn.release()
+            return self._ended
+        finally:
+            self._ended = "has ended"
+
     async def execute(self, sql: str, /, *params: Any) -> int:
         """Run one statement with `$1`, `$2` …; returns how many rows it changed."""
-        self._enter(sql)
-        try:
-            await self._plan(freely=True)
-            with _one_statement():
-                status = await self._run_one(sql, params)
-        except FAILURES as error:
-            raise self._failed(error) from error
-        finally:
-            self._look_for_end()
+        async with self._own_statement(sql):
+            status = await self._run_one(sql, params)
         number = status.rpartition(" ")[2]
         return int(number) if number.isdigit() else 0
 
@@ -101,16 +106,27 @@ class PostgresTx:
         return str(statement.get_statusmsg())
 
     async def fetch(self, sql: str, /, *params: Any) -> list[tuple[Any, ...]]:
-        self._enter(sql)
-        try:
-            await self._plan(freely=True)
-            with _one_statement():
-                rows = await self._connection.fetch(sql, *params)
-        except FAILURES as error:
-            raise self._failed(error) from error
-        finally:
-            self._look_for_end()
+        async with self._own_statement(sql):
+            rows = await self._connection.fetch(sql, *params)
         return [tuple(row) for row in rows]
+
+    @asynccontextmanager
+    async def _own_statement(self, sql: str) -> AsyncGenerator[None, None]:
+        """One of the caller's own, in its turn."""
+        check_sql(sql)
+        refuse_chain(sql)
+        self._check()
+        async with self._turn:
+            self._check()
+            self._used = True
+            try:
+                await self._plan(freely=True)
+                with _one_statement():
+                    yield
+            except FAILURES as error:
+                raise self._failed(error) from error
+            finally:
+                self._look_for_end()
 
     async def run(self, procedure: Procedure[T], *, is_large: bool = False, plans: bool = False) -> T:
         """Do one of the store's verbs in this transaction. To plan a large one each time takes longer than to run it.
@@ -118,14 +134,16 @@ class PostgresTx:
         `plans`: it says so itself, with its first statement.
         """
         self._check()
-        try:
-            if is_large:
-                await self._plan(freely=False)
-            self._plans_freely = self._plans_freely and not plans
-            return await drive(self._connection, procedure)
-        except FAILURES as error:
-            failed = self._failed(error)
-            raise (failed if is_lost(error) or is_unsent(error) else translate(error)) from error
+        async with self._turn:
+            self._check()
+            try:
+                if is_large:
+                    await self._plan(freely=False)
+                self._plans_freely = self._plans_freely and not plans
+                return await drive(self._connection, procedure)
+            except FAILURES as error:
+                failed = self._failed(error)
+                raise (failed if is_lost(error) or is_unsent(error) else translate(error)) from error
 
     async def _plan(self, *, freely: bool) -> None:
         if freely != self._plans_freely:
@@ -136,12 +154,6 @@ class PostgresTx:
         if self._ended is not None:
             raise TransactionEnded(f"The transaction {self._ended}.")
         self.database.pool.check_process()
-
-    def _enter(self, sql: str) -> None:
-        check_sql(sql)
-        refuse_chain(sql)
-        self._check()
-        self._used = True
 
     def _look_for_end(self) -> None:
         if (

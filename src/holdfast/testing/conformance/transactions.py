@@ -2,8 +2,15 @@
 
 from __future__ import annotations
 
+import asyncio
+from typing import Any
+
+from holdfast.kernel.clock import sleep
 from holdfast.kernel.errors import LeaseLost, TooManyWaiting, TransactionEnded, UsageError, WrongConnection
+from holdfast.kernel.ids import new_id
 from holdfast.kernel.outcomes import Dead, Done, Retry
+from holdfast.kernel.spawn import start
+from holdfast.store.event_records import NewEvent
 from holdfast.store.ports import Store
 from holdfast.store.records import Enqueued, Finish
 from holdfast.store.states import Held, State
@@ -58,6 +65,34 @@ class TransactionsConformance(Conformance):
             assert await tx.execute("UPDATE conformance_order SET name = $1", "x") == 2
             assert await tx.execute("DELETE FROM conformance_order WHERE id = $1", 9) == 0
         assert await self._orders(store) == [(1, "x"), (2, "x")]
+
+    async def test_tasks_share_it_in_the_order_in_which_they_ask(self, store: Store) -> None:
+        await self._create(store)
+        async with store.transaction() as tx:
+            asked = [
+                *(store.outbox.emit([NewEvent(id=new_id(), type="t", key="a")], tx=tx) for _ in range(3)),
+                tx.execute("INSERT INTO conformance_order VALUES (1, 'a')"),
+                tx.fetch("SELECT name FROM conformance_order"),
+                store.jobs.enqueue([job()], tx=tx),
+            ]
+            answers: list[Any] = await asyncio.gather(*asked)
+        assert [each[0].version for each in answers[:3]] == [1, 2, 3]
+        assert answers[3:5] == [1, [("a",)]]
+        assert await store.jobs.get(answers[5][0].id) is not None
+
+    async def test_what_was_asked_for_before_its_end_is_in_it(self, store: Store) -> None:
+        await self._create(store)
+        async with store.transaction() as tx:
+            inside = [
+                start(tx.execute("INSERT INTO conformance_order VALUES ($1, 'a')", number), name="inside")
+                for number in range(3)
+            ]
+            await sleep(0)  # each of them has asked
+        late = start(tx.execute("INSERT INTO conformance_order VALUES (9, 'late')"), name="late")
+        with raises(TransactionEnded):
+            await late
+        assert [await each for each in inside] == [1, 1, 1]
+        assert len(await self._orders(store)) == 3
 
     async def test_a_commit_cannot_hide_behind_a_statement(self, store: Store) -> None:
         await self._create(store)
