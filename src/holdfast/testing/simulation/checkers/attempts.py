@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Iterator
 
 from holdfast.store.records import STRIKES_LIMIT
 from holdfast.testing.simulation.checkers.run import Run
+from holdfast.testing.simulation.history import Call
 from holdfast.testing.simulation.ledger import Entry
 from holdfast.testing.simulation.service.tasks import TASKS
 
@@ -61,13 +63,7 @@ def strikes(run: Run) -> Iterator[str]:
 
 def uncharged(run: Run) -> Iterator[str]:
     """Snooze, release and hold give the attempt back; retry and rescue do not."""
-    asked: dict[tuple[str, int], set[str]] = {}
-    for call in run.history.of("finish"):
-        for job_id, token, outcome, _ in call.asked:
-            asked.setdefault((job_id, token), set()).add(outcome)
-    for call in run.history.of("release", "hold", "rest"):
-        for claim in call.asked:
-            asked.setdefault(claim, set()).add(call.verb)
+    asked = _asked(run)
     for entries in run.ledger.by_job.values():
         rescued = False
         for entry in entries:
@@ -75,12 +71,26 @@ def uncharged(run: Run) -> Iterator[str]:
                 rescued = True
             if entry.what != "moved" or entry.was_state != "running" or entry.state != "queued":
                 continue
-            why = asked.get((entry.id, entry.token or 0), set()) - {"effect"}  # which puts nothing back
+            calls = asked[entry.id, entry.token or 0]
+            during = [each for each in calls if each[1].spans(entry)]  # one that was given up may come later
+            why = {what for what, _ in during or calls} - {"effect"}  # which puts nothing back
             given_back = (entry.was_attempt or 0) - (entry.attempt or 0)
             expected = 0 if rescued or why <= {"Retry"} else 1
             if given_back != expected:
                 yield f"job {entry.id}: queued again after {sorted(why) or 'a rescue'}, and {given_back} attempts were given back"
             rescued = False
+
+
+def _asked(run: Run) -> dict[tuple[str, int], list[tuple[str, Call]]]:
+    """What holders wanted to become of their claims."""
+    found: dict[tuple[str, int], list[tuple[str, Call]]] = defaultdict(list)
+    for call in run.history.of("finish"):
+        for job_id, token, outcome, _ in call.asked:
+            found[job_id, token].append((outcome, call))
+    for call in run.history.of("release", "hold", "rest"):
+        for claim in call.asked:
+            found[claim].append((call.verb, call))
+    return found
 
 
 def bounded(run: Run) -> Iterator[str]:
