@@ -103,13 +103,17 @@ def _has_reason(story: Told, saga: Saga, row: Fact) -> bool:
             return True
         if entry.progress == "handled" and name in pivots:
             return True
-    return bool(row["undoing"]) and any(_cannot_be_undone(child, row) for child in story.children(saga))
+    return bool(row["undoing"]) and any(_cannot_be_undone(story, child, row) for child in story.children(saga))
 
 
-def _cannot_be_undone(child: Saga, row: Fact) -> bool:
-    """It has passed its pivot, or is forgotten."""
+def _cannot_be_undone(story: Told, child: Saga, row: Fact) -> bool:
+    """It has passed its pivot, or is forgotten, or its job is, and with that its steps."""
     now = child.at(row.step)
-    return now is not None and (now["pivot"] is not None or now.change == "DELETE")
+    if now is None:
+        return False
+    job = story.run.ledger.by_job[child.job]
+    is_pruned = any(entry.what == "pruned" and entry.step <= row.step for entry in job)
+    return is_pruned or now["pivot"] is not None or now.change == "DELETE"
 
 
 # --- the way there ---
