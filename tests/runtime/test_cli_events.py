@@ -115,6 +115,17 @@ def test_redriving_needs_a_place_to_begin_and_a_broker(shop, on_store, valkey, m
     assert shop.json("outbox", "redrive", "--after", "1") == {"published": 0, "failed": 0}
 
 
+def test_a_broker_is_forgotten(shop, on_store):
+    async def known(store):
+        await store.groups.announce("holdfast:relay", "redis", "redis", ttl=60)
+
+    on_store(known)
+    assert shop("outbox", "forget-broker", "nats") == 1
+    assert "known: redis" in shop.err
+    assert shop("outbox", "forget-broker", "redis") == 0
+    assert shop.json("outbox", "forget-broker", "redis") == {"broker": "redis", "done": False}
+
+
 def test_redriving_tells_what_the_broker_did_not_take(shop, on_store, valkey, monkeypatch):
     placed, _, _, _ = on_store(ran)
 

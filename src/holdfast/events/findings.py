@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
+from holdfast.events import wires
 from holdfast.events.relay import LEASE_NAME
 from holdfast.events.settings import DAY, EventSettings
 from holdfast.events.wire import Wire
@@ -21,8 +22,10 @@ async def examine(store: Store) -> list[Finding]:
     """Changes nothing."""
     lag, holder = await store.outbox.lag(), await store.leases.get(LEASE_NAME)
     strays = len(await store.strays.find(limit=100))
+    brokers = await wires.known(store)
     return [
-        *_relay(lag, holder),
+        *_relay(lag, holder, brokers),
+        *_brokers(brokers),
         _quarantine(lag, strays),
         _groups(lag, await store.inbox.cursors(), await store.now()),
     ]
@@ -55,14 +58,28 @@ def _retention(settings: EventSettings, oldest: float) -> Finding:
     )
 
 
-def _relay(lag: OutboxLag, holder: Lease | None) -> Iterator[Finding]:
+def _brokers(names: Sequence[str]) -> Iterator[Finding]:
+    if len(names) > 1:
+        yield bad(
+            "brokers",
+            f"Programs on this database publish through {', '.join(names)}: each event goes to the broker of whoever publishes it.",
+            f"Give all of them the same, and say which is given up: holdfast outbox forget-broker {names[0]}. "
+            "Then publish again what groups have not heard: holdfast outbox redrive --since 2h.",
+        )
+
+
+def _relay(lag: OutboxLag, holder: Lease | None, brokers: Sequence[str]) -> Iterator[Finding]:
     if not lag.waiting or lag.oldest is None or lag.oldest < LATE:
         yield ok("relay", f"Events that wait for their publication: {lag.waiting:,}; none for long.")
     elif holder is None:
         yield bad(
             "relay",
             f"Events wait for their publication: {lag.waiting:,}, the oldest for {lag.oldest:.0f} s; nobody publishes them.",
-            "Start a worker of a program that has events, or: holdfast relay module:hf.",
+            "Start a worker of a program that has events, or: holdfast relay module:hf."
+            + "".join(
+                f" It needs the broker, {name}; when that is given up for good: holdfast outbox forget-broker {name}."
+                for name in brokers
+            ),
         )
     else:
         yield warn(

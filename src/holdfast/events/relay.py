@@ -7,12 +7,13 @@ from collections.abc import Awaitable, Callable, Sequence
 from holdfast.events.publishing import Failure, Published, publish
 from holdfast.events.settings import EventSettings, may_come_again
 from holdfast.events.wire import Wire
+from holdfast.events.wires import Wires
 from holdfast.fleet.leading import TTL, Leading
 from holdfast.guards.backoff import Backoff
 from holdfast.jobs.upkeep import Duty
 from holdfast.kernel.clock import monotonic, sleep
 from holdfast.kernel.crashpoints import crashpoint
-from holdfast.kernel.errors import LeaseLost, TransportUnavailable
+from holdfast.kernel.errors import TROUBLE, LeaseLost, TransportUnavailable
 from holdfast.kernel.randomness import jittered
 from holdfast.kernel.telemetry import note
 from holdfast.store.bell import LOG, OUTBOX
@@ -25,7 +26,7 @@ LEASE_NAME = "holdfast:relay"
 BATCH = 500
 TRIES = 5  # publications of one event that may fail, while others succeed, before it is quarantined
 _POLL = 1.0  # seconds between looks without a hint
-_LAG_EVERY, _PRUNE_EVERY = 10.0, 600.0  # seconds
+_LAG_EVERY, _PRUNE_EVERY, _TELL_EVERY = 10.0, 600.0, 3_600.0  # seconds
 _PART = 1_000  # rows of one turn of pruning
 _REST = Backoff(attempts=TRIES, first=2.0, ceiling=60.0)
 _AWAY = Backoff(first=0.5, ceiling=15.0)  # between tries while the broker is away
@@ -45,17 +46,33 @@ class Relay(Leading):
         ttl: float = TTL,
     ) -> None:
         super().__init__("relay", store, lease=LEASE_NAME, owner=owner, ttl=ttl)
-        self._wire, self._settings = wire, settings
+        self._wire, self._settings, self._wires = wire, settings, Wires(store, wire)
         self._make_known, self._are_known = make_known, False  # the groups of this program
         self._published, self._since = 0, monotonic()
         self._duties = [
             Duty("lag", _LAG_EVERY, self._tell_lag),
             Duty("prune", _PRUNE_EVERY, self._prune),
+            Duty("wire", _TELL_EVERY, self._tell_wire),
         ]
 
+    async def start(self) -> None:
+        """Others leave events to this broker from now on, whoever publishes just now."""
+        try:
+            await self._wires.tell()
+        except TROUBLE as error:
+            self._failed(error)
+        await super().start()
+
+    async def _taken(self) -> Lease | None:
+        return None if await self._wires.has_better() else await super()._taken()
+
     async def _serve(self, lease: Lease) -> None:
-        away = 0
+        away, looked = 0, monotonic()
         while True:
+            if monotonic() - looked > _POLL:
+                if await self._wires.has_better():
+                    return
+                looked = monotonic()
             is_busy = False
             try:
                 is_busy = await self.turn(lease)
@@ -130,6 +147,10 @@ class Relay(Leading):
             "relay.lag",
             waiting=lag.waiting, oldest=lag.oldest, quarantined=lag.quarantined, position=lag.position, rate=rate,
         )  # fmt: skip
+        return False
+
+    async def _tell_wire(self) -> bool:
+        await self._wires.tell()
         return False
 
     async def _prune(self) -> bool:

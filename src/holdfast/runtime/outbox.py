@@ -6,12 +6,13 @@ from collections.abc import Callable, Sequence
 from datetime import datetime
 from functools import partial
 
+from holdfast.events import wires
 from holdfast.events.bus import Bus
 from holdfast.events.redriving import redrive
 from holdfast.events.replaying import replay_stray
 from holdfast.jobs.options import moment
 from holdfast.store.event_records import Cursor, OutboxEvent, OutboxLag, OutboxState, Stray
-from holdfast.store.event_verdicts import forgotten
+from holdfast.store.event_verdicts import broker_forgotten, forgotten
 from holdfast.store.ports import Store
 
 
@@ -63,6 +64,18 @@ class OutboxView:
         entry = forgotten(group, transport=transport.name, backlog=backlogs[group], actor=by)
         await self._store.audit.write(entry)
         await transport.forget(group)
+        return True
+
+    async def brokers(self) -> list[str]:
+        """Through which brokers programs on this database publish; programs without one leave events to those."""
+        return await wires.known(self._store)
+
+    async def forget_broker(self, name: str, *, by: str = "code") -> bool:
+        """Programs here do not publish through it any more: those without a broker, or with another, go on. False: there is none."""
+        if name not in await self.brokers():
+            return False
+        await self._store.audit.write(broker_forgotten(name, actor=by))
+        await wires.forget(self._store, name)
         return True
 
     async def requeue(self, ids: Sequence[str], *, by: str = "code") -> list[bool]:

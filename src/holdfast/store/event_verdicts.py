@@ -42,6 +42,10 @@ def forgotten(group: str, *, transport: str, backlog: int | None, actor: str) ->
     return AuditEntry(actor=actor, action="group.unsubscribe", subject=f"group:{group}", before=_json(before))
 
 
+def broker_forgotten(broker: str, *, actor: str) -> AuditEntry:
+    return AuditEntry(actor=actor, action="broker.forget", subject=f"broker:{broker}")
+
+
 def stray_dropped(stray: Stray, *, actor: str, reason: str) -> AuditEntry:
     before = {"transport": stray.transport, "group": stray.group, "reason": stray.reason}
     return AuditEntry(

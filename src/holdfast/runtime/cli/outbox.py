@@ -57,6 +57,13 @@ def add(commands: Commands) -> None:
     add_command(group, "groups", groups, about="list the groups of subscribers and how far they have read")
     leaving = add_command(group, "unsubscribe", unsubscribe, about="forget a group that nobody runs any more")
     leaving.add_argument("group")
+    giving_up = add_command(
+        group,
+        "forget-broker",
+        forget_broker,
+        about="let programs without this broker publish: it is given up for good",
+    )
+    giving_up.add_argument("broker", help="such as redis or nats")
     strays.add(group)
 
 
@@ -249,4 +256,16 @@ async def unsubscribe(hf: Holdfast, options: Namespace) -> int:
         )
     else:
         complain(f"There is no group {options.group!r}. `holdfast outbox groups` lists them.")
+    return DONE if done else NOT_AS_WISHED
+
+
+async def forget_broker(hf: Holdfast, options: Namespace) -> int:
+    done = await hf.outbox.forget_broker(options.broker, by=actor(options))
+    if options.json:
+        document({"broker": options.broker, "done": done})
+    elif done:
+        say(f"{options.broker} is forgotten. A worker that has it makes it known again.")
+    else:
+        found = ", ".join(await hf.outbox.brokers()) or "none"
+        complain(f"No program here publishes through {options.broker!r}; known: {found}.")
     return DONE if done else NOT_AS_WISHED

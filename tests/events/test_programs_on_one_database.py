@@ -1,0 +1,104 @@
+"""Two programs on one database, of which one has a broker: whatever is emitted reaches it, whoever else could publish."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+from waiting import heard, until
+
+from holdfast import Event, Holdfast
+from holdfast.events import findings
+from holdfast.testing.memory import MemoryBroker, MemoryTransport
+
+
+class Other(MemoryTransport):
+    name = "other"
+
+
+@pytest.fixture
+def broker():
+    return MemoryBroker()
+
+
+@pytest.fixture
+async def stock(url):
+    """It has no broker: the database carries its events."""
+    async with Holdfast(url) as hf:
+        hf.heard = []
+
+        @hf.on("stock.*", "order.*", group="stock", queue="stock")
+        async def count(event: Event) -> None:
+            hf.heard.append(event.type)
+
+        yield hf
+
+
+@pytest.fixture
+async def shop(url, broker):
+    async with Holdfast(url, transport=MemoryTransport(broker)) as hf:
+        hf.event("order.placed", unheard=True)
+        yield hf
+
+
+def types(broker):
+    return [message.type for message in broker.messages]
+
+
+def stocktaker(hf):
+    return hf.worker({"stock": 5}, lease=1.5)
+
+
+async def test_who_has_no_broker_leaves_events_to_who_has_one(shop, stock, broker):
+    with heard("relay.left_to_others") as notes:
+        async with stocktaker(stock):
+            await stock.emit("stock.counted")
+            await until(lambda: stock.heard == ["stock.counted"])
+            async with shop.worker({"shop": 5}, lease=1.5):
+                await until(lambda: notes)
+                await shop.emit("order.placed")
+                await stock.emit("stock.counted")
+                await until(lambda: len(types(broker)) == 2)
+                await until(lambda: len(stock.heard) == 3)  # it reads them in the database
+    assert types(broker) == ["order.placed", "stock.counted"]
+    assert {note["brokers"] for note in notes} == {"memory"}
+
+
+async def test_a_broker_is_remembered_while_its_program_is_away(shop, stock, broker):
+    """Else what it emits meanwhile would be marked as published, and never reach it."""
+    async with shop.worker():
+        pass
+    await shop.emit("order.placed")
+    with heard("relay.left_to_others") as notes:
+        async with stocktaker(stock):
+            await until(lambda: notes)
+            await asyncio.sleep(1.0)  # as long as it takes for the lease to be asked for once more
+            assert (await stock.outbox.lag()).waiting == 1
+    async with shop.worker():
+        await until(lambda: types(broker) == ["order.placed"])
+
+
+async def test_a_person_gives_a_broker_up(shop, stock, broker):
+    async with shop.worker():
+        pass
+    await shop.emit("order.placed")
+    assert await stock.outbox.brokers() == ["memory"]
+    assert not await stock.outbox.forget_broker("redis", by="test")
+    assert await stock.outbox.forget_broker("memory", by="test")
+    [entry] = await stock.store.audit.find(subject="broker:memory")
+    assert (entry.actor, entry.action) == ("test", "broker.forget")
+    async with stocktaker(stock):
+        await until(lambda: stock.heard == ["order.placed"])
+    assert types(broker) == []
+
+
+async def test_two_brokers_on_one_database_are_told(url, shop, monkeypatch):
+    monkeypatch.setattr(findings, "LATE", 0.0)
+    async with Holdfast(url, transport=Other(MemoryBroker())) as other:
+        other.event("bill.paid", unheard=True)
+        async with other.worker(), shop.worker():
+            pass
+        await other.emit("bill.paid")
+        told = {each.check: each for each in await findings.examine(other.store)}
+    assert told["brokers"].level == "bad" and "memory, other" in told["brokers"].found
+    assert "forget-broker memory" in told["relay"].todo
