@@ -14,6 +14,7 @@ from holdfast.events import redriving
 from holdfast.events.publishing import Failure, Published
 from holdfast.kernel.ids import new_id
 from holdfast.kernel.outcomes import Done, Retry
+from holdfast.runtime.cli import outbox as commands
 from holdfast.store.event_records import Delivery, NewEvent, NewStray
 from holdfast.store.records import Finish, NewJob
 from holdfast.transport.url import open_transport
@@ -99,6 +100,14 @@ def test_what_is_set_aside_is_requeued_or_dropped(shop, on_store):
     assert shop("outbox", "requeue", one, "--all") == 2
     assert shop("outbox", "drop", "7", "--reason", "x") == 2
     assert "an event's id" in shop.err
+
+
+def test_all_that_is_quarantined_is_requeued_however_much_it_is(shop, on_store, monkeypatch):
+    monkeypatch.setattr(commands, "_PAGE", 2)
+    on_store(set_aside, *("order.placed",) * 9)
+    assert shop("outbox", "requeue", "--all") == 0
+    assert shop.out == "9 of 9 requeued.\n"
+    assert shop.json("outbox", "list", "--state", "quarantined") == {"events": []}
 
 
 def test_redriving_needs_a_place_to_begin_and_a_broker(shop, on_store, valkey, monkeypatch):

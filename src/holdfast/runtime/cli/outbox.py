@@ -33,6 +33,7 @@ _COLUMNS = (
 )
 _STATES = ("waiting", "published", "quarantined")
 _FAILURES_TOLD = 10
+_PAGE = 100
 
 
 def add(commands: Commands) -> None:
@@ -148,11 +149,25 @@ async def lag(hf: Holdfast, options: Namespace) -> int:
 async def requeue(hf: Holdfast, options: Namespace) -> int:
     if bool(options.events) == options.all:
         raise UsageError("Name the events to requeue, or say --all.")
-    ids: Sequence[str] = options.events
     if options.all:
-        ids = [event.id for event in await hf.outbox.find(state="quarantined", limit=10_000)]
-    done = await hf.outbox.requeue(ids, by=actor(options)) if ids else []
+        ids, done = await _requeue_all(hf, actor(options))
+    else:
+        ids, done = options.events, await hf.outbox.requeue(options.events, by=actor(options))
     return _answered(options, ids, done, "requeued", "is not quarantined")
+
+
+async def _requeue_all(hf: Holdfast, by: str) -> tuple[list[str], list[bool]]:
+    """A few at a time, for they may be large. What comes back meanwhile, refused once more, is passed over."""
+    done: dict[str, bool] = {}
+    limit = _PAGE
+    while True:
+        page = [event.id for event in await hf.outbox.find(state="quarantined", limit=limit)]
+        if ids := [each for each in page if each not in done]:
+            done |= zip(ids, await hf.outbox.requeue(ids, by=by), strict=True)
+        elif len(page) < limit:
+            return list(done), list(done.values())
+        else:
+            limit *= 2
 
 
 async def drop(hf: Holdfast, options: Namespace) -> int:
