@@ -9,6 +9,7 @@ from waiting import heard, until
 
 from holdfast import Event, Holdfast
 from holdfast.events import findings
+from holdfast.events.relay import LEASE_NAME
 from holdfast.testing.memory import MemoryBroker, MemoryTransport
 
 
@@ -90,6 +91,36 @@ async def test_a_person_gives_a_broker_up(shop, stock, broker):
     async with stocktaker(stock):
         await until(lambda: stock.heard == ["order.placed"])
     assert types(broker) == []
+
+
+async def test_what_a_group_had_not_read_in_the_database_it_gets_when_there_is_a_broker(url, broker):
+    """A program begins to use one: what it has published before that, no broker has."""
+
+    def program(transport=None):
+        hf = Holdfast(url, transport=transport)
+        hf.got = []
+
+        @hf.on("order.*", group="billing")
+        async def bill(event: Event) -> None:
+            hf.got.append(event.data)
+
+        return hf
+
+    before, after = program(), program(MemoryTransport(broker))
+    async with before as hf:
+        await hf.bus.make_known("w")
+        lease = await hf.store.leases.acquire(LEASE_NAME, owner="w", ttl=60)
+        for number in range(3):
+            await hf.emit("order.placed", number, key="order:1")
+        assert await hf.bus.relay("w").turn(lease)
+        await hf.store.leases.release(lease)
+        await hf.emit("order.placed", 3, key="order:1")
+    async with after as hf, hf.worker():
+        await until(lambda: len(hf.got) >= 4)
+        await hf.emit("order.placed", 4, key="order:1")
+        await until(lambda: len(hf.got) >= 5)
+        assert await hf.outbox.groups() == []  # nothing is kept for who reads elsewhere
+    assert hf.got == [0, 1, 2, 3, 4]
 
 
 async def test_two_brokers_on_one_database_are_told(url, shop, monkeypatch):

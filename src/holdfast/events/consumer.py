@@ -181,7 +181,23 @@ class BrokerConsumer(Consumer):
         self._wire.joined.add(name)
         return found
 
+    async def _read_in_the_database(self, lease: Lease) -> None:
+        """What was published before the program had a broker, and the group has not read there: no broker has it."""
+        if not any(each.group == self._group.name for each in await self._store.inbox.cursors()):
+            return
+        reader = StoreConsumer(self._store, self._group, self._settings, owner=self._owner)
+        reader.is_secret = self.is_secret
+        await reader.subscribe()
+        is_busy = True
+        while is_busy:
+            if await self.has_room():
+                is_busy = await reader.turn(lease)
+            else:
+                await sleep(jittered(_FULL))
+        await self._store.inbox.unsubscribe(self._group.name, actor=self._owner)
+
     async def _serve(self, lease: Lease) -> None:
+        await self._read_in_the_database(lease)
         away = 0
         while True:
             try:
