@@ -121,7 +121,11 @@ def test_redriving_needs_a_place_to_begin_and_a_broker(shop, on_store, valkey, m
     sys.modules.pop("shop")  # it is imported once more, with that
     assert shop("outbox", "redrive", "--since", "2020-01-01T10:00") == 0
     assert shop.out == "1 published again; groups that had them ignore them.\n"
-    assert shop.json("outbox", "redrive", "--after", "1") == {"published": 0, "failed": 0}
+    for position in ("1", "1500000", str(2**63 - 1)):
+        assert shop.json("outbox", "redrive", "--after", position) == {"published": 0, "failed": 0}
+    assert shop.json("outbox", "redrive", "--after", "0") == {"published": 1, "failed": 0}
+    for position in ("-1", "x", str(2**63), "9" * 5000):
+        assert shop("outbox", "redrive", "--after", position) == 2
 
 
 def test_a_broker_is_forgotten(shop, on_store):
@@ -195,6 +199,7 @@ def test_strays_are_shown_as_they_came(shop, on_store):
     assert shop("outbox", "strays", "drop", number, "--reason", "a probe") == 0
     assert shop("outbox", "strays", "show", number) == 1
     assert shop("outbox", "strays", "drop", number, "--reason", "a probe") == 1
+    assert shop("outbox", "strays", "show", "2000000") == 1
 
 
 def test_strays_are_replayed(shop, on_store):

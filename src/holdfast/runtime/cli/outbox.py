@@ -15,7 +15,7 @@ from holdfast.runtime.app import Holdfast
 from holdfast.runtime.cli import strays
 from holdfast.runtime.cli.command import DONE, NOT_AS_WISHED, actor, add_command, add_group
 from holdfast.runtime.cli.output import complain, document, say, show_fields, show_table
-from holdfast.runtime.cli.parser import Commands, Parser, count, event_id, past
+from holdfast.runtime.cli.parser import Commands, Parser, count, event_id, number, past
 from holdfast.runtime.cli.progress import Progress
 from holdfast.runtime.cli.table import Column
 from holdfast.runtime.cli.times import cell, span, told
@@ -54,7 +54,7 @@ def add(commands: Commands) -> None:
     again.add_argument(
         "--since", type=past, help="from this moment on: 2026-11-16T10:00, or 2h for two hours ago"
     )
-    again.add_argument("--after", type=count, default=None, help="behind this position")
+    again.add_argument("--after", type=number, default=None, help="behind this position; 0: all that is kept")
     add_command(group, "groups", groups, about="list the groups of subscribers and how far they have read")
     leaving = add_command(group, "unsubscribe", unsubscribe, about="forget a group that nobody runs any more")
     leaving.add_argument("group")
@@ -197,14 +197,14 @@ async def redrive(hf: Holdfast, options: Namespace) -> int:
     newest = (await hf.outbox.lag()).position
     first = options.after or 0
     with Progress("positions", max(newest - first, 0)) as bar, _Failures() as failures:
-        number = await hf.outbox.redrive(
+        published = await hf.outbox.redrive(
             since=options.since, after=first, told=lambda _, position: bar.at(position - first)
         )
     if options.json:
-        document({"published": number, "failed": failures.number})
+        document({"published": published, "failed": failures.number})
     else:
         failures.complain()
-        say(f"{number:,} published again; groups that had them ignore them.")
+        say(f"{published:,} published again; groups that had them ignore them.")
     return NOT_AS_WISHED if failures.number else DONE
 
 

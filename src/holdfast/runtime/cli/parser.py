@@ -69,6 +69,14 @@ def count(text: str) -> int:
     return number
 
 
+def number(text: str) -> int:
+    """A position in the log or the id of a stray: they only grow."""
+    found = int(text) if text.strip().isdecimal() and len(text) < 20 else -1
+    if not 0 <= found < 2**63:
+        raise argparse.ArgumentTypeError(f"{show(text)} is not a whole number from 0 on")
+    return found
+
+
 def rate(text: str) -> float:
     """So many a second."""
     try:

@@ -11,7 +11,7 @@ from holdfast.kernel.errors import PayloadError, UsageError
 from holdfast.runtime.app import Holdfast
 from holdfast.runtime.cli.command import DONE, NOT_AS_WISHED, actor, add_command, add_group
 from holdfast.runtime.cli.output import complain, document, say, show_fields, show_table
-from holdfast.runtime.cli.parser import Commands, Parser, count
+from holdfast.runtime.cli.parser import Commands, Parser, count, number
 from holdfast.runtime.cli.progress import Progress
 from holdfast.runtime.cli.table import Column
 from holdfast.runtime.cli.times import cell, told
@@ -35,7 +35,7 @@ def add(commands: Commands) -> None:
     parser.add_argument("--type", help="only events of this type")
     parser.add_argument("--limit", type=count, default=100, help="at most so many, the newest first (100)")
     showing = add_command(group, "show", show, about="show one message as it came")
-    showing.add_argument("stray", type=count)
+    showing.add_argument("stray", type=number)
     replaying = add_command(group, "replay", replay, about="read messages once more, for their groups")
     _add_selection(replaying)
     replaying.add_argument("--message", help="an event in JSON, in place of the one message that is named")
@@ -45,7 +45,7 @@ def add(commands: Commands) -> None:
 
 
 def _add_selection(parser: Parser) -> None:
-    parser.add_argument("strays", nargs="*", type=count, metavar="STRAY")
+    parser.add_argument("strays", nargs="*", type=number, metavar="STRAY")
     parser.add_argument("--type", help="all events of this type, in place of numbers")
 
 
