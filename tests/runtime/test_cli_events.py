@@ -453,6 +453,13 @@ def test_a_relay_of_its_own_publishes_until_it_is_asked_to_leave(line, kept, on_
         relay.destroy()
 
 
+def test_a_relay_does_not_start_when_nobody_hears_what_it_would_publish(tmp_path, kept):
+    write_program(tmp_path, RELAY + 'hf.event("stock.counted")\n')
+    done = run_process("relay", "shop:hf", folder=tmp_path, environment={"HOLDFAST_URL": kept})
+    assert done.returncode == 2
+    assert "No subscriber in this program hears stock.counted" in done.stderr
+
+
 def test_a_relay_needs_a_program(line, tmp_path):
     assert line("relay") == 2
     assert "Say whose events to publish: holdfast relay shop.tasks:hf" in line.err

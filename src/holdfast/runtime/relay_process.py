@@ -18,6 +18,7 @@ from holdfast.runtime.worker_process import EXIT_SECOND_SIGNAL, say, tell
 
 async def run_relay(hf: Holdfast) -> int:
     """Run until a signal; returns the exit code."""
+    hf.bus.catalog.check_heard()  # what nobody hears shall not be published into nothing
     leaving: asyncio.Future[int] = asyncio.get_running_loop().create_future()
     forget = on_signals(lambda number: _leave(number, leaving), again=_leave_at_once)
     unsubscribe = subscribe(tell)
