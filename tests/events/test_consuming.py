@@ -100,6 +100,26 @@ async def test_the_cursor_moves_past_what_the_group_does_not_hear(hf):
     assert await queued(hf) == []
 
 
+async def test_a_row_that_somebody_has_made_too_large_does_not_stop_its_group(hf, url):
+    heard_of = []
+
+    @hf.on("order.*", group="billing")
+    async def bill(event: Event) -> None:
+        heard_of.append(event.data)
+
+    await hf.bus.make_known("t")
+    broken = await hf.emit("order.placed", 1, key="a")
+    table = "holdfast.outbox" if url.startswith("postgres") else "holdfast_outbox"
+    async with hf.transaction() as tx:
+        await tx.execute(f"UPDATE {table} SET data = $1", f'"{"x" * 300_000}"')
+    await hf.emit("order.placed", 2, key="a")
+    await drain(hf)
+    assert heard_of == [2]
+    [stray] = await hf.outbox.strays()
+    assert (stray.transport, stray.group) == ("store", "billing")
+    assert "262,144" in stray.reason and broken.id.encode() in stray.raw
+
+
 async def test_an_event_that_was_read_twice_is_delivered_once(hf):
     """Two consumers, or one whose answer was lost: the cursor is put back by hand here."""
     hears(hf, "order.*")

@@ -15,11 +15,11 @@ from holdfast.fleet.leading import TTL, Leading
 from holdfast.guards.backoff import Backoff
 from holdfast.kernel.clock import monotonic, sleep
 from holdfast.kernel.crashpoints import crashpoint
-from holdfast.kernel.errors import TROUBLE, LeaseLost, TransportUnavailable
+from holdfast.kernel.errors import TROUBLE, LeaseLost, PayloadError, TransportUnavailable
 from holdfast.kernel.randomness import jittered
 from holdfast.kernel.telemetry import note
 from holdfast.store.bell import LOG
-from holdfast.store.event_records import Cursor, OutboxEvent
+from holdfast.store.event_records import Cursor, Delivery, NewStray, OutboxEvent
 from holdfast.store.ports import Store
 from holdfast.store.records import Lease
 from holdfast.transport import port
@@ -44,6 +44,7 @@ class Consumer(Leading):
         lease = LEASE_NAME.format(group.name)
         super().__init__(f"consumer {group.name}", store, lease=lease, owner=owner, ttl=ttl)
         self._group, self._settings = group, settings
+        self.quarantine = Quarantine(store, "store", group.name)
         self.is_secret: Callable[[str], bool] = lambda _: False
 
     async def start(self) -> None:
@@ -88,12 +89,15 @@ class Consumer(Leading):
         upto: int | None = None,
     ) -> None:
         """As jobs; what nobody in the group hears has none. `upto`: they are all that the store's own log has up to there."""
-        group = self._group.name
-        deliveries = [
-            delivery(group, route, event, secret=self.is_secret(event.type))
-            for event, route in zip(events, routes, strict=True)
-            if route is not None
-        ]
+        group, deliveries, broken = self._group.name, list[Delivery](), list[NewStray]()
+        for event, route in zip(events, routes, strict=True):
+            if route is None:
+                continue
+            try:
+                deliveries.append(delivery(group, route, event, secret=self.is_secret(event.type)))
+            except PayloadError as error:  # a row that somebody has changed: it must not hold up the others
+                broken.append(NewStray(event.body, str(error)))
+        await self.quarantine.keep(broken)
         seen = () if upto is None else [event.id for event in events]
         answers = await self._store.inbox.deliver(group, deliveries, upto=upto, seen=seen, lease=lease)
         if answers is None:
