@@ -202,6 +202,29 @@ async def test_one_event_that_fails_alone_is_found_among_many(shop, broker, monk
     assert behind[0] not in sent(broker)
 
 
+async def test_many_events_that_fail_do_not_stop_those_behind_them(shop, broker, monkeypatch):
+    """Also when the first dozens do, and none has succeeded yet: then others are asked whose fault it is."""
+    monkeypatch.setattr(relaying, "_REST", relaying.Backoff(attempts=5, first=0.001, ceiling=0.001))
+    poison = await emit(shop, *(f"p{n}" for n in range(40)))
+    behind = await emit(shop, *(f"p{n}" for n in range(40)))
+    keys = [f"k{n % 7}" if n % 3 else None for n in range(60)]
+    good = await emit(shop, *keys)
+    transport(shop).poison = set(poison)
+    lease, relay = await leased(shop), shop.bus.relay("r")
+    await relay.turn(lease)
+    assert sorted(sent(broker)) == sorted(good)
+    for key in {*keys} - {None}:
+        of_key = [each for each, its in zip(good, keys, strict=True) if its == key]
+        assert [each for each in sent(broker) if each in of_key] == of_key
+
+    async def all_set_aside():
+        await relay.turn(lease)
+        return len(await shop.outbox.find(state="quarantined")) == 40
+
+    await until(all_set_aside, 30)
+    assert len(sent(broker)) == 60 and not {*behind}.intersection(sent(broker))
+
+
 async def test_a_broker_that_takes_nothing_is_no_fault_of_the_events(shop, broker):
     ids = await emit(shop, *(f"k{n}" for n in range(30)))
     transport(shop).poison = set(ids)
