@@ -10,6 +10,7 @@ from waiting import heard, until
 from holdfast import Event, Holdfast
 from holdfast.events import findings
 from holdfast.events.relay import LEASE_NAME
+from holdfast.kernel.errors import StoreUnavailable
 from holdfast.testing.memory import MemoryBroker, MemoryTransport
 
 
@@ -63,6 +64,28 @@ async def test_who_has_no_broker_leaves_events_to_who_has_one(shop, stock, broke
                 await until(lambda: len(stock.heard) == 3)  # it reads them in the database
     assert types(broker) == ["order.placed", "stock.counted"]
     assert {note["brokers"] for note in notes} == {"memory"}
+
+
+async def test_a_broker_that_could_not_be_told_at_the_start_is_told_later(shop, stock, monkeypatch):
+    announce, failed = shop.store.groups.announce, []
+
+    async def away(*given, **named):
+        if not failed:
+            failed.append(given)
+            raise StoreUnavailable("the database is away")
+        await announce(*given, **named)
+
+    async with stocktaker(stock):
+        await stock.emit("stock.counted")
+        await until(lambda: stock.heard)  # it publishes, and has the lease
+        monkeypatch.setattr(shop.store.groups, "announce", away)
+        async with shop.worker({"shop": 5}, lease=1.5):
+
+            async def is_told():
+                return await stock.outbox.brokers() == ["memory"]
+
+            await until(is_told)
+    assert len(failed) == 1
 
 
 async def test_a_broker_is_remembered_while_its_program_is_away(shop, stock, broker):

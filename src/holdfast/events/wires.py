@@ -15,16 +15,19 @@ class Wires:
 
     def __init__(self, store: Store, own: Wire | None) -> None:
         self._store, self._own = store, own
-        self._left_to: list[str] = []
+        self._is_told, self._left_to = False, list[str]()
 
     async def tell(self) -> None:
         """That the events go through the broker of this program."""
         if self._own is not None:
             await self._store.groups.announce(_NAME, self._own.name, self._own.name, ttl=READER_KEPT)
+            self._is_told = True
 
     async def has_better(self) -> bool:
         """Whether others have a broker, and this program has none: what they publish, its own groups read in the database."""
         if self._own is not None:
+            if not self._is_told:  # who publishes without it would go on
+                await self.tell()
             return False
         found = await known(self._store)
         if found and found != self._left_to:
