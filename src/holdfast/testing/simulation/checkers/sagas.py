@@ -103,7 +103,9 @@ def _has_reason(story: Told, saga: Saga, row: Fact) -> bool:
             return True
         if entry.progress == "handled" and name in pivots:
             return True
-    return bool(row["undoing"]) and any(_cannot_be_undone(story, child, row) for child in story.children(saga))
+    return bool(row["undoing"]) and any(
+        _cannot_be_undone(story, child, row) for child in story.children(saga)
+    )
 
 
 def _cannot_be_undone(story: Told, child: Saga, row: Fact) -> bool:
