@@ -48,6 +48,10 @@ class Wire:
             writer.transport.abort()
         self._writers.clear()
 
+    def lead_to(self, url: str) -> None:
+        """New connections go there; those that are there stay where they are."""
+        self._parts = urlsplit(url)
+
     def fall_silent(self) -> None:
         """Nothing gets through, and nobody is told: no end of a connection either."""
         self._flows.clear()

@@ -6,6 +6,7 @@ import asyncio
 import os
 import time
 from contextlib import suppress
+from urllib.parse import urlsplit
 
 import pytest
 import redis.asyncio
@@ -16,6 +17,7 @@ from holdfast.kernel.errors import NotOpen, StoreError, StoreFull, StoreReadOnly
 from holdfast.store.breakers import BreakerReport, BreakerState, Probe
 from holdfast.store.quota import Grant, Return, Want
 from tools.valkey import ValkeyServer
+from tools.wire import Wire
 
 GRANT = Grant("g", "k", 1.0, 0.0, 1.0, 0.0, 0, 5.0, 0.0)
 VERBS = {
@@ -309,6 +311,24 @@ async def test_a_replica_takes_no_writes(own_valkey, opened):
             await works(guards, "a")
         await raw.replicaof("NO", "ONE")
     await works(guards, "a")
+
+
+async def test_after_a_fail_over_the_address_is_asked_again(own_valkey, opened):
+    """The old primary lives on as a replica, and hangs up on nobody."""
+    newer = ValkeyServer()
+    wire = Wire(own_valkey.url)
+    try:
+        async with wire.open(), redis.asyncio.Redis.from_url(own_valkey.url) as raw:
+            guards = await opened(own_valkey, f"redis://127.0.0.1:{urlsplit(wire.url).port}/0")
+            await works(guards, "a")
+            await raw.replicaof("127.0.0.1", newer.port)
+            wire.lead_to(newer.url)
+            with pytest.raises((StoreReadOnly, StoreUnavailable)):
+                await works(guards, "a")
+            await works(guards, "a")
+            await guards.close()
+    finally:
+        newer.stop()
 
 
 async def test_who_may_not_ask_how_the_server_is_gets_what_was_earned(own_valkey, opened):

@@ -114,6 +114,34 @@ async def test_a_replica_accepts_nothing(own_valkey, raw, opened):
     await publish(transport, bodies(1))
 
 
+async def test_after_a_fail_over_the_address_is_asked_again(own_valkey, raw, opened):
+    """The old primary lives on as a replica, and hangs up on nobody: every write would be refused for ever."""
+    newer = ValkeyServer()
+    try:
+        wire = Wire(own_valkey.url)
+        async with wire.open(), redis.asyncio.Redis.from_url(newer.url, decode_responses=True) as promoted:
+            transport = await opened(f"redis://127.0.0.1:{urlsplit(wire.url).port}/0")
+            consumer = await transport.consumer("g", "m", redeliver_after=HELD)
+            await promoted.replicaof("127.0.0.1", own_valkey.port)
+
+            async def is_a_copy():
+                return (await promoted.info("replication"))["master_link_status"] == "up"
+
+            await until(is_a_copy)
+            await promoted.replicaof("NO", "ONE")
+            await raw.replicaof("127.0.0.1", newer.port)
+            wire.lead_to(newer.url)
+            batch = messages(bodies(2), "k")
+            with pytest.raises(TransportUnavailable, match="no writes now") as caught:
+                await transport.publish(batch)
+            assert "XADD" not in str(caught.value), "the data of an event is nobody's business"
+            assert await transport.publish(batch) == [None, None]
+            assert texts_of(await take(consumer, 2)) == bodies(2)
+            assert await promoted.xlen(TOPIC) == 2
+    finally:
+        newer.stop()
+
+
 async def test_a_full_server_refuses_no_message_and_keeps_the_order(own_valkey, raw, opened):
     """It has no room now: that is no fault of the message, and none of its key may come before it."""
     transport = await opened(own_valkey.url)

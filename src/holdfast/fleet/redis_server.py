@@ -26,6 +26,7 @@ from holdfast.kernel.errors import (
     UsageError,
 )
 from holdfast.kernel.masking import hide
+from holdfast.transport.redis_moved import look_again
 from holdfast.transport.redis_url import Target
 
 ANSWER = 1.0  # seconds for connecting, and for an answer
@@ -108,6 +109,7 @@ class Server:
             async with timeout(PATIENCE):
                 return await work
         except _FAILURES as error:
+            await look_again(self._client, error)
             raise self._translated(error) from error
 
     def _translated(self, error: BaseException) -> HoldfastError:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import re
 from collections.abc import Awaitable
 from contextlib import suppress
 from importlib.resources import files
@@ -18,12 +19,14 @@ from redis.commands.core import AsyncScript
 from holdfast.kernel.clock import timeout
 from holdfast.kernel.errors import NotOpen, TransportUnavailable, UsageError
 from holdfast.kernel.masking import hide
+from holdfast.transport.redis_moved import look_again
 from holdfast.transport.redis_url import Target
 
 T = TypeVar("T")
 
 FAILURES = (exceptions.RedisError, OSError, TimeoutError, UnicodeError)  # the last: a host that is no name
 _FAREWELL = 1.0  # seconds for closing
+_IN_A_BATCH = re.compile(r"Command # .* of pipeline caused error: \(['\"](.*)['\"],?\)", re.DOTALL)
 _CLUSTER = "{where} is a cluster{detail}. Give the URL of a single Redis."
 _MEANINGS: tuple[tuple[type[BaseException], str], ...] = (
     (exceptions.AuthenticationError, "{where} refuses the user or the password of its URL{detail}."),
@@ -102,11 +105,12 @@ class Link:
             async with timeout(self.patience + longer):
                 return await work
         except FAILURES as error:
+            await look_again(self._client, error)
             raise self.translated(error) from error
 
     def translated(self, error: BaseException) -> Exception:
         """The same failure in Holdfast's words. What was sent may have been done: no answer tells."""
-        text = hide(str(error), [self._target.password] if self._target.password else [])
+        text = hide(_said(error), [self._target.password] if self._target.password else [])
         where, detail = f"Redis at {self.shown}", f" ({text})" if text else ""
         for kind, message in _MEANINGS:
             if isinstance(error, kind):
@@ -114,6 +118,13 @@ class Link:
         if isinstance(error, exceptions.ResponseError):
             return _refused(where, text)
         return TransportUnavailable(f"{where} cannot be reached{detail}.")
+
+
+def _said(error: BaseException) -> str:
+    """By the server alone: around it the driver puts the beginning of the command, with data of the event."""
+    text = str(error)
+    found = _IN_A_BATCH.fullmatch(text)
+    return text if found is None else found[1]
 
 
 class GroupMissing(TransportUnavailable):
