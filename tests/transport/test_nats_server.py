@@ -111,6 +111,20 @@ async def test_no_secret_is_shown(wrong, server, opened):
     await publish(right, bodies(1))
 
 
+async def test_what_the_user_may_not_do_is_told(server, opened):
+    """NATS does not answer a request that it forbids."""
+    users = (
+        'users = [{user: ada, password: pw, permissions: {publish: ["order.>"], subscribe: ["_INBOX.>"]}}]'
+    )
+    nats = server(f"authorization {{ {users} }}")
+    transport = await opened(f"nats://ada:pw@127.0.0.1:{nats.port}?timeout=0.5", connected=False)
+    with pytest.raises(
+        TransportUnavailable, match=re.escape("does not allow its user what is needed")
+    ) as caught:
+        await transport.open()
+    assert "stream.info" in str(caught.value)
+
+
 async def test_a_token_is_a_user_without_a_password(server, opened):
     nats = server('authorization { token: "s3cret" }')
     transport = await opened(f"nats://s3cret@127.0.0.1:{nats.port}")
@@ -248,6 +262,20 @@ async def test_readers_of_others_are_no_groups(nats, opened, topic):
     await asyncio.sleep(0.01)
     await transport.trim(keep=0)
     assert (await ask(transport, f"STREAM.INFO.{topic}"))["state"]["messages"] == 0
+
+
+async def test_a_header_of_others_is_not_taken_for_the_word_of_the_server(nats, opened, topic):
+    """It was never given to anybody, nor acknowledged."""
+    transport = await opened(f"{nats.url}?topic={topic}")
+    consumer = await transport.consumer("g", "m", redeliver_after=HELD)
+    client = (await transport._link.connection()).client
+    for status in ("404", "408", "409", "ok"):
+        await client.publish(f"{topic}.x", b"", headers={"Status": status})
+    await publish(transport, bodies(1))
+    found = await take(consumer, 5)
+    assert [each.headers.get("Status") for each in found] == ["404", "408", "409", "ok", None]
+    await consumer.ack(marks_of(found))
+    assert await transport.backlog("g") == 0
 
 
 async def test_the_newest_word_on_redelivery_counts(nats, opened, topic):

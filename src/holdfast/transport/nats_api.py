@@ -182,9 +182,12 @@ def refusal(where: str, trouble: Trouble) -> TransportUnavailable:
 
 
 def status_of(message: Any) -> str | None:
-    """404, 408, 409, 503 …: what the server says in place of a message."""
+    """404, 408, 409, 503 …: what the server says in place of a message.
+
+    It waits for no answer to that. One that does is a delivery: others may have given theirs a header of this name.
+    """
     headers = message.headers
-    status: str | None = headers.get("Status") if headers and not message.data else None
+    status: str | None = headers.get("Status") if headers and not message.data and not message.reply else None
     return status
 
 

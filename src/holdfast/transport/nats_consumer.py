@@ -111,8 +111,7 @@ class NatsConsumer:
             async with timeout(wait + self._link.patience):
                 status = await inbox.pull(self._api.next_of(self._word), msgspec.json.encode(asked), limit)
         except FAILURES as error:
-            await self._link.broke(inbox.connection)
-            raise self._link.translated(error) from error
+            raise await self._link.broke(inbox.connection, error) from error
         if status is not None and status[0] not in _NOTHING and not inbox.arrived:
             if status[0] == _TOO_LARGE and room < _LARGEST:
                 return await self._pull(inbox, 1, wait, _LARGEST)

@@ -37,6 +37,7 @@ class Connection:
         self._waiting: dict[str, asyncio.Future[Any]] = {}
         self._number = 0
         self._hearers: list[Callable[[], None]] = []
+        self.forbidden: Exception | None = None  # what the server said of a request that it does not answer
 
     async def begin(self) -> None:
         await self.client.subscribe(f"{self._inbox}.*", cb=self._answered)
@@ -138,10 +139,13 @@ class Link:
         self._connection = await self.in_time(self._connect())
         return self._connection
 
-    async def broke(self, connection: Connection) -> None:
-        """It gave no answer in time: the next call makes another."""
+    async def broke(self, connection: Connection, error: BaseException) -> TransportUnavailable:
+        """It gave no answer in time: the next call makes another. Why, in Holdfast's words."""
         if connection is self._connection:
             await self._drop(connection)
+        if isinstance(error, TimeoutError) and connection.forbidden is not None:
+            return self.translated(connection.forbidden)
+        return self.translated(error)
 
     async def _drop(self, connection: Connection | None) -> None:
         self._connection = None
@@ -155,6 +159,8 @@ class Link:
 
         async def failed(error: Exception) -> None:
             causes.append(error)
+            for connection in made:
+                connection.forbidden = error
 
         async def closed() -> None:
             for connection in made:
@@ -220,8 +226,7 @@ class Link:
                     sent.append(await connection.send(subject, payload, headers))
                 return [await future for future in sent]
         except FAILURES as error:
-            await self.broke(connection)
-            raise self.translated(error) from error
+            raise await self.broke(connection, error) from error
         finally:
             for future in sent:
                 future.cancel()
@@ -239,6 +244,8 @@ class Link:
         where, detail = f"NATS at {self.shown}", f" ({text})" if text else ""
         if "uthorization" in text or "uthentication" in text:
             return TransportUnavailable(f"{where} refuses the user, password or token of its URL{detail}.")
+        if "ermissions" in text:
+            return TransportUnavailable(f"{where} does not allow its user what is needed{detail}.")
         if isinstance(error, TimeoutError):
             return TransportUnavailable(f"{where} did not answer in time{detail}.")
         return TransportUnavailable(f"{where} cannot be reached{detail}.")
