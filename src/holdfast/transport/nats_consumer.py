@@ -26,8 +26,8 @@ _SLICE = 5.0  # seconds for which the server waits on our behalf: a frozen one i
 _MOST = 10_000
 _UNACKNOWLEDGED = 10_000  # of all members together; the server gives no more
 _NOTHING = ("404", "408")  # no messages; none came in time
-_LARGEST = 64 * 1024 * 1024  # bytes that a message of NATS can have
 _TOO_LARGE = "409"
+_STEP = 10  # messages that come again, taken before their bytes are looked at
 _AT_ONCE = 1_000
 _MARK = re.compile(r"\$JS\.ACK\.[^\s*>]+")
 
@@ -86,15 +86,21 @@ class NatsConsumer:
         inbox = await self._listen()
         if inbox.arrived:  # for a call that was given up
             return inbox.taken(limit)
-        found = await self._pull(inbox, limit, 0.0)
+        found = await self._pull(inbox, 1, 0.0)
         rest = min(end - monotonic(), _SLICE)
         if not found and rest > 0:
             # One only: a request stays with the server after the first message, and would get more than there is room for.
             found = await self._pull(inbox, 1, rest)
-            if (
-                found and limit > 1 and monotonic() < end
-            ):  # later, who stood still may not be the one who reads any more
-                found += await self._pull(inbox, limit - 1, 0.0)
+            if monotonic() >= end:  # long ago, maybe: who stood still may not be the one who reads any more
+                return found
+        while found and len(found) < limit and (room := PORTION - _bytes(found)) > 0:
+            # Of what comes again the server puts one that has no room behind all the others: so it is not told how much there is.
+            again = found[-1].redelivered
+            asked = min(_STEP, limit - len(found)) if again else limit - len(found)
+            more = await self._pull(inbox, asked, 0.0, room=None if again else room)
+            found += more
+            if not (again and more):
+                break
         return found
 
     async def _listen(self) -> _Inbox:
@@ -104,17 +110,17 @@ class NatsConsumer:
             await self._link.in_time(self._inbox.begin())
         return self._inbox
 
-    async def _pull(self, inbox: _Inbox, limit: int, wait: float, room: int = PORTION) -> list[Received]:
-        asked: dict[str, Any] = {"batch": limit, "max_bytes": room}
+    async def _pull(self, inbox: _Inbox, limit: int, wait: float, room: int | None = None) -> list[Received]:
+        """`room`: bytes that all of them may have together. When the next one has more, none comes."""
+        asked: dict[str, Any] = {"batch": limit} if room is None else {"batch": limit, "max_bytes": room}
         asked |= {"expires": int(max(wait, 0.001) * SECOND)} if wait else {"no_wait": True}
         try:
             async with timeout(wait + self._link.patience):
                 status = await inbox.pull(self._api.next_of(self._word), msgspec.json.encode(asked), limit)
         except FAILURES as error:
             raise await self._link.broke(inbox.connection, error) from error
-        if status is not None and status[0] not in _NOTHING and not inbox.arrived:
-            if status[0] == _TOO_LARGE and room < _LARGEST:
-                return await self._pull(inbox, 1, wait, _LARGEST)
+        is_full = room is not None and status is not None and status[0] == _TOO_LARGE
+        if status is not None and status[0] not in _NOTHING and not is_full and not inbox.arrived:
             await self._understand(*status)
         return inbox.taken(limit)
 
@@ -217,6 +223,10 @@ class _Inbox:
             Received(message.data, message.reply, _times(message.reply) > 1, message.headers or {})
             for message in found
         ]
+
+
+def _bytes(found: Sequence[Received]) -> int:
+    return sum(len(each.body) for each in found)
 
 
 def _times(mark: str) -> int:

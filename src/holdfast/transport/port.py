@@ -43,8 +43,9 @@ class Consumer(Protocol):
     """One member of a group. Each message goes to one member; what a member holds too long goes to another."""
 
     async def fetch(self, limit: int, *, wait: float) -> list[Received]:
-        """At most so many messages, as soon as there is one; empty after `wait` seconds. What dead members held comes too.
+        """At most so many messages, as soon as there is one; empty after `wait` seconds.
 
+        What dead members held, and what was given back, comes first and in its order: newer messages of a key would overtake it.
         No more are taken once they have PORTION bytes together. One call at a time. A call that is cancelled loses nothing: what was on its way comes again.
         """
 

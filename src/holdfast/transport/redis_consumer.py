@@ -136,7 +136,7 @@ class RedisConsumer:
             part = marks[place : place + _AT_ONCE]
             await self._set_free(part)
             self._drop(part)
-        self._next_look = 0.0  # it may be this one who takes them again
+        self._next_look, self._look_from = 0.0, _START  # it may be this one who takes them again, and first
 
     def _drop(self, marks: Iterable[str]) -> None:
         for mark in marks:

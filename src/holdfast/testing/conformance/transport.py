@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import asyncio
 
-from holdfast.kernel.clock import sleep
+from holdfast.kernel.clock import sleep, timeout
 from holdfast.kernel.errors import NotOpen, UsageError
 from holdfast.testing.conformance.harness import Conformance
 from holdfast.testing.conformance.kit import raises
@@ -147,9 +147,10 @@ class GroupsConformance(Conformance):
         ]
         await publish(store, bodies(90))
         found: list[bytes] = []
-        while len(found) < 90:
-            for member in members:
-                found += texts_of(await member.fetch(10, wait=0.2))
+        async with timeout(LONG):
+            while len(found) < 90:
+                for member in members:
+                    found += texts_of(await member.fetch(10, wait=0.2))
         assert sorted(found) == sorted(bodies(90))
 
     async def test_a_new_group_hears_what_comes_from_now_on(self, store: Transport) -> None:

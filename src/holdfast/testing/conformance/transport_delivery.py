@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import asyncio
 
+from holdfast.kernel.clock import timeout
 from holdfast.kernel.portions import PORTION
 from holdfast.kernel.spawn import end, spawn
 from holdfast.testing.conformance.harness import Conformance
 from holdfast.testing.conformance.transport_kit import (
     HELD,
+    LONG,
     SOON,
     bodies,
     firsts,
@@ -19,7 +21,7 @@ from holdfast.testing.conformance.transport_kit import (
     take_all,
     texts_of,
 )
-from holdfast.transport.port import Transport
+from holdfast.transport.port import Consumer, Transport
 
 
 class DeliveryConformance(Conformance):
@@ -28,10 +30,11 @@ class DeliveryConformance(Conformance):
         consumer = await store.consumer("billing", "m", redeliver_after=HELD)
         await publish(store, bodies(10))
         found: list[bytes] = []
-        while len(found) < 9:
-            some = await consumer.fetch(3, wait=1)
-            assert len(some) <= 3
-            found += texts_of(some)
+        async with timeout(LONG):
+            while len(found) < 9:
+                some = await consumer.fetch(3, wait=1)
+                assert len(some) <= 3
+                found += texts_of(some)
         other = await store.consumer("billing", "other", redeliver_after=HELD)
         found += texts_of(await take(other, 10 - len(found)))
         assert sorted(found) == sorted(bodies(10))
@@ -41,12 +44,7 @@ class DeliveryConformance(Conformance):
         consumer = await store.consumer("billing", "m", redeliver_after=HELD)
         texts = [b"%d" % number + b"x" * 140_000 for number in range(10, 99)]
         await publish(store, texts, "k")
-        found: list[bytes] = []
-        while len(found) < len(texts):
-            some = texts_of(await in_time(consumer.fetch(500, wait=1)))
-            assert sum(map(len, some)) < PORTION + 1_400_100
-            found += some
-        assert found == texts
+        assert await _in_portions(consumer, len(texts)) == texts
 
     async def test_what_comes_again_comes_in_portions_too(self, store: Transport) -> None:
         first = await store.consumer("billing", "first", redeliver_after=HELD)
@@ -55,12 +53,7 @@ class DeliveryConformance(Conformance):
         assert texts_of(await take(first, len(texts))) == texts
         await first.close()
         again = await store.consumer("billing", "again", redeliver_after=HELD)
-        found: list[bytes] = []
-        while len(found) < len(texts):
-            some = texts_of(await in_time(again.fetch(500, wait=1)))
-            assert sum(map(len, some)) < PORTION + 1_400_100
-            found += some
-        assert sorted(found) == texts
+        assert await _in_portions(again, len(texts)) == texts
 
     async def test_nothing_new_is_an_empty_list(self, store: Transport) -> None:
         consumer = await store.consumer("billing", "m", redeliver_after=HELD)
@@ -101,6 +94,38 @@ class DeliveryConformance(Conformance):
         found = await take(second, 3)
         assert sorted(texts_of(found)) == bodies(3)
         assert all(each.redelivered for each in found)
+
+    async def test_what_was_held_too_long_comes_first_and_in_its_order(self, store: Transport) -> None:
+        """Else newer messages of a key overtake those that a dead reader held."""
+        first = await store.consumer("billing", "first", redeliver_after=SOON)
+        await publish(store, bodies(20), "k")
+        await take_all(first, bodies(20), ack=False)
+        await publish(store, bodies(10, 21), "k")
+        await asyncio.sleep(2 * SOON)  # so long it is his
+        other = await self.second(store)
+        second = await other.consumer("billing", "second", redeliver_after=SOON)
+        found = await take_all(second, bodies(30), limit=7)
+        assert firsts(texts_of(found)) == bodies(30)
+
+    async def test_what_is_given_back_comes_first_and_in_its_order(self, store: Transport) -> None:
+        """By one who cannot store it now, or who leaves."""
+        first = await store.consumer("billing", "first", redeliver_after=HELD)
+        await publish(store, bodies(20), "k")
+        await first.give_back(marks_of(await take(first, 20)))
+        await publish(store, bodies(5, 21), "k")
+        assert texts_of(await take(first, 25)) == bodies(25)
+        await first.close()
+        other = await self.second(store)
+        second = await other.consumer("billing", "second", redeliver_after=HELD)
+        assert texts_of(await take(second, 25, limit=7)) == bodies(25)
+
+    async def test_an_acknowledgement_is_that_of_its_group_alone(self, store: Transport) -> None:
+        one = await store.consumer("one", "m", redeliver_after=SOON)
+        two = await store.consumer("two", "m", redeliver_after=SOON)
+        await publish(store, bodies(3))
+        await take_all(two, bodies(3), ack=False)
+        await take_all(one, bodies(3))
+        assert {each.body for each in await take_all(two, bodies(3))} == set(bodies(3))
 
     async def test_what_is_acknowledged_never_comes_again(self, store: Transport) -> None:
         consumer = await store.consumer("billing", "m", redeliver_after=SOON)
@@ -161,3 +186,13 @@ class DeliveryConformance(Conformance):
         await first.close()
         second = await store.consumer("billing", "second", redeliver_after=HELD)
         assert sorted(texts_of(await take(second, 3))) == bodies(3, 2)
+
+
+async def _in_portions(consumer: Consumer, count: int) -> list[bytes]:
+    found: list[bytes] = []
+    async with timeout(LONG):
+        while len(found) < count:
+            some = texts_of(await consumer.fetch(500, wait=1))
+            assert sum(map(len, some)) < PORTION + 1_400_100
+            found += some
+    return found

@@ -101,6 +101,15 @@ class TransportFaultsConformance(Conformance):
         else:
             assert [text for text in found if text not in bodies(10)] == bodies(11, 11)
 
+    async def test_what_was_held_when_the_broker_died_comes_again(self, store: Transport) -> None:
+        consumer = await store.consumer("billing", "m", redeliver_after=SOON)
+        await publish(store, bodies(5), "k")
+        await take_all(consumer, bodies(5), ack=False)
+        await self.bench.kill()
+        await self.bench.start()
+        again = await stubborn(lambda: store.consumer("billing", "other", redeliver_after=SOON))
+        assert firsts(texts_of(await take_all(again, bodies(5)))) == bodies(5)
+
     async def test_a_cut_connection_is_made_anew(self, store: Transport) -> None:
         consumer = await store.consumer("billing", "m", redeliver_after=SOON)
         for number in range(1, 4):
@@ -172,6 +181,15 @@ class TransportFaultsConformance(Conformance):
             stop()
         assert "transport.group_lost" in told
         assert await store.groups() == ["billing"]
+
+    async def test_a_broker_that_has_lost_messages_takes_them_again(self, store: Transport) -> None:
+        """The same ones, with the same ids: nobody says that it had them."""
+        batch = messages(bodies(3), "k")
+        assert await store.publish(batch) == [None] * 3
+        await self.bench.wipe(store)
+        assert await stubborn(lambda: store.publish(batch)) == [None] * 3
+        reader = await store.consumer("billing", "m", redeliver_after=HELD, from_start=True)
+        assert firsts(texts_of(await take_all(reader, bodies(3)))) == bodies(3)
 
     async def test_a_broker_that_has_forgotten_everything_can_be_joined(self, store: Transport) -> None:
         await (await store.consumer("billing", "m", redeliver_after=HELD)).close()

@@ -83,13 +83,15 @@ async def take(consumer: Consumer, count: int, *, limit: int = 100) -> list[Rece
     return found
 
 
-async def take_all(consumer: Consumer, wanted: Sequence[bytes], *, ack: bool = True) -> list[Received]:
+async def take_all(
+    consumer: Consumer, wanted: Sequence[bytes], *, ack: bool = True, limit: int = 100
+) -> list[Received]:
     """Until each of these was there at least once; what comes, in its order."""
     found: list[Received] = []
     end = monotonic() + LONG
     while missing := set(wanted).difference(each.body for each in found):
         assert monotonic() < end, f"these never came: {sorted(missing)}"
-        some = await stubborn(lambda: consumer.fetch(100, wait=1))
+        some = await stubborn(lambda: consumer.fetch(limit, wait=1))
         if ack:
             await ack_stubbornly(consumer, some)
         found += some
