@@ -468,6 +468,32 @@ async def test_a_broker_that_came_back_empty_gives_the_group_all_that_it_has(far
     assert await effects(far) == ["7"]
 
 
+async def test_a_broker_that_forgets_while_nobody_runs_gives_the_group_all_that_it_has(far, broker):
+    """What another program published meanwhile was not heard: the group was taken for a new one."""
+    counts(far)
+    await move_events(far)
+    broker.forget_everything()
+    body = b'{"specversion":"1.0","id":"7","source":"/shop","type":"order.paid"}'
+    broker.store([Message("7", "order.paid", None, body)])
+    async with same_place(far, transport=MemoryTransport(broker)) as later:
+        counts(later)
+        await drain(later)
+    assert await effects(far) == ["7"]
+
+
+async def test_a_group_that_was_forgotten_is_new_when_it_comes_back(far, broker):
+    counts(far)
+    await published(far, "order.placed")
+    assert await far.outbox.unsubscribe("billing")
+    async with same_place(far, transport=MemoryTransport(broker)) as later:
+        counts(later)
+        await drain(later)
+        assert await effects(far) == []
+        ids = await published(later, "order.placed")
+        await drain(later)
+    assert await effects(far) == ids
+
+
 async def test_the_relay_makes_groups_known_again_after_the_broker_was_away(far, broker):
     counts(far)
     lease = await group_lease(far)  # its own worker reads nothing

@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Callable, Sequence
 
-from holdfast.events import envelope
+from holdfast.events import envelope, joining
 from holdfast.events.quarantine import Quarantine
 from holdfast.events.routes import Route, Telling, delivery, routes_in
 from holdfast.events.settings import EventSettings
@@ -176,13 +176,14 @@ class BrokerConsumer(Consumer):
     async def _joined(self) -> port.Consumer:
         """A broker that comes back without the group may have messages already that the group never had."""
         transport, name = await self._wire.ready(), self._group.name
+        is_lost = await joining.was_known(self._store, self._wire, name)  # if the broker does not know it
         found = await transport.consumer(
             name,
             self._owner,
             redeliver_after=self._settings.redeliver_after,
-            from_start=self._group.from_start or name in self._wire.joined,
+            from_start=self._group.from_start or is_lost,
         )
-        self._wire.joined.add(name)
+        await joining.is_known(self._store, self._wire, name)
         return found
 
     async def _read_in_the_database(self, lease: Lease) -> None:

@@ -16,9 +16,7 @@ class Wire:
         self._transport = transport
         self._turn: asyncio.Lock | None = None  # of the loop that is running
         self._is_open = False
-        self.joined: set[str] = (
-            set()
-        )  # groups that the broker knew: one that it has lost hears from the start
+        self.joined: set[str] = set()  # groups of which the store knows that the broker knew them
 
     @property
     def name(self) -> str:

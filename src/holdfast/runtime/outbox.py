@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from datetime import datetime
 from functools import partial
 
-from holdfast.events import wires
+from holdfast.events import joining, wires
 from holdfast.events.bus import Bus
 from holdfast.events.redriving import redrive
 from holdfast.events.replaying import replay_stray
@@ -58,7 +58,11 @@ class OutboxView:
     async def unsubscribe(self, group: str, *, by: str = "code") -> bool:
         """Forget a group that nobody runs any more, here and on the broker, so that nothing is kept for it. False: there is none."""
         done = await self._store.inbox.unsubscribe(group, actor=by)
-        if self._bus.wire is None or group not in (backlogs := await self.backlogs()):
+        if self._bus.wire is None:
+            return done
+        backlogs = await self.backlogs()
+        await joining.forget(self._store, self._bus.wire, group)
+        if group not in backlogs:
             return done
         transport = await self._bus.wire.ready()
         entry = forgotten(group, transport=transport.name, backlog=backlogs[group], actor=by)
