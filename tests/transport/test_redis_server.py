@@ -273,6 +273,19 @@ async def test_what_came_for_a_call_that_was_given_up_comes_first(own_valkey, ra
         await consumer.ack(marks_of(found))
 
 
+async def test_many_groups_that_wait_leave_a_connection_to_publish_by(own_valkey, raw, opened):
+    transport = await opened(own_valkey.url)
+    groups = [await transport.consumer(f"g{number}", "m", redeliver_after=HELD) for number in range(150)]
+    waiting = [asyncio.create_task(group.fetch(10, wait=60)) for group in groups]
+
+    async def all_wait():
+        return await blocked(raw) == len(groups)
+
+    await until(all_wait)
+    await publish(transport, bodies(1))
+    assert [texts_of(found) for found in await asyncio.gather(*waiting)] == [bodies(1)] * len(groups)
+
+
 async def test_an_acknowledgement_after_a_flush_is_none(own_valkey, raw, opened):
     transport = await opened(own_valkey.url)
     consumer = await transport.consumer("g", "m", redeliver_after=HELD)
