@@ -251,6 +251,25 @@ async def test_while_the_broker_is_away_nobody_is_charged(shop, broker, monkeypa
     assert {event.tries for event in await shop.outbox.find()} == {0}
 
 
+async def test_a_broker_that_is_too_slow_for_many_at_once_gets_fewer(shop, broker, monkeypatch):
+    """It never answered for a whole batch in time, and nothing was published for ever."""
+    monkeypatch.setattr(relaying, "_AWAY", relaying.Backoff(first=0.01, ceiling=0.02))
+    publish, asked = MemoryTransport.publish, []
+
+    async def slow(self, messages):
+        asked.append(len(messages))
+        if len(messages) > 20:
+            raise TransportUnavailable("It did not answer in time.")
+        return await publish(self, messages)
+
+    monkeypatch.setattr(MemoryTransport, "publish", slow)
+    ids = await emit(shop, *("k" for _ in range(150)))
+    async with shop.worker():
+        await until(lambda: len(sent(broker)) == 150)
+    assert sent(broker) == ids
+    assert max(asked[2:]) <= 32, "it is tried with more after each success"
+
+
 async def test_an_answer_that_was_lost_means_publishing_again_with_the_same_bytes(shop, broker):
     broker.faults.lost_answer = 1.0
     ids = await emit(shop, "a", "a")

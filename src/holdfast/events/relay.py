@@ -49,6 +49,7 @@ class Relay(Leading):
         self._wire, self._settings, self._wires = wire, settings, Wires(store, wire)
         self._make_known, self._are_known = make_known, False  # the groups of this program
         self._published, self._since = 0, monotonic()
+        self._batch = BATCH  # events of the next turn: fewer after a failure, for a slow broker may never answer for many
         self._duties = [
             Duty("lag", _LAG_EVERY, self._tell_lag),
             Duty("prune", _PRUNE_EVERY, self._prune),
@@ -90,9 +91,11 @@ class Relay(Leading):
 
     async def turn(self, lease: Lease) -> bool:
         """Publish one batch; whether there was any."""
-        events = await self._store.outbox.waiting(lease, limit=BATCH)
+        most = self._batch
+        events = await self._store.outbox.waiting(lease, limit=most)
         if not events:
             return False
+        self._batch = max(1, most // 4)  # unless this goes well
         if not self._are_known:  # or they would never hear what is published now
             await self._make_known()
             self._are_known = True
@@ -101,6 +104,7 @@ class Relay(Leading):
             await self._stamp(lease, events)
         else:
             await self._publish(lease, await self._wire.ready(), events)
+        self._batch = min(BATCH, most * 2)
         return True
 
     # --- steps ---

@@ -150,7 +150,8 @@ def _refused(where: str, text: str) -> Exception:
 def _client(target: Target) -> driver.Redis:
     pool = driver.ConnectionPool(
         connection_class=target.kind,
-        max_connections=2**31,  # each group that waits has one: with a limit, many groups would leave none to publish by
+        max_connections=2
+        ** 31,  # each group that waits has one: with a limit, many groups would leave none to publish by
         socket_timeout=None,  # a read may wait for messages; `in_time` bounds every call
         retry=Retry(NoBackoff(), 0),  # whoever asks decides whether to ask again
         protocol=2,
