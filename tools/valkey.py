@@ -10,8 +10,8 @@ from pathlib import Path
 
 from tools.local_server import LocalServer
 
-# What a crash of the server loses nothing of, when the machine goes on.
-PERSISTENT = ("--appendonly", "yes")
+# What a crash of the server loses nothing of, also on a disk that is slow.
+PERSISTENT = ("--appendonly", "yes", "--appendfsync", "always")
 
 
 def wheel_binary() -> Path | None:

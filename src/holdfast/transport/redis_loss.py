@@ -18,7 +18,8 @@ SEEN = (
 _LARGEST = 512 * 1024 * 1024  # bytes of one value, unless the server says otherwise
 _WINDOWS = {
     "always": "nothing that was acknowledged, while its disk is good (appendfsync always)",
-    "everysec": "the last second or two when its machine dies, nothing when only Redis does (appendfsync everysec)",
+    # It does not write while its last flush is under way, for up to two seconds: then its own death is enough.
+    "everysec": "the last second or two when its machine dies, or when Redis does while its disk is slow (appendfsync everysec)",
     "no": "about half a minute when its machine dies, nothing when only Redis does (appendfsync no)",
 }
 
