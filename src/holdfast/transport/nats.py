@@ -7,7 +7,7 @@ from typing import Any
 
 import msgspec
 
-from holdfast.kernel.clock import moment, now
+from holdfast.kernel.clock import moment, now, sleep
 from holdfast.kernel.errors import TransportUnavailable
 from holdfast.kernel.names import check_name, check_seconds
 from holdfast.kernel.portions import portions
@@ -22,6 +22,7 @@ from holdfast.transport.port import Message, Refused
 from holdfast.transport.refusals import judged, too_large
 from holdfast.transport.settings import read
 
+_LOOKS, _MOMENT = 25, 0.02  # and seconds between them
 _IN_FLIGHT = 500  # sent and not answered yet
 _HEADER = len("NATS/1.0\r\nNats-Msg-Id: \r\n\r\n")  # it counts
 
@@ -146,8 +147,15 @@ class NatsTransport:
             return
 
     async def backlog(self, group: str) -> int | None:
+        """The server counts for a group a moment after it has taken a message: until then it is asked again."""
         try:
-            found = await self._api.group(one_word(group))
+            for _ in range(_LOOKS):
+                stream = (await self._api.stream()).state
+                found = await self._api.group(one_word(group))
+                begun = max(found.delivered.stream_seq, stream.first_seq - 1)
+                if found.num_pending >= stream.last_seq - begun - stream.num_deleted:
+                    break
+                await sleep(_MOMENT)
         except Missing:
             return None
         return found.num_pending + found.num_ack_pending

@@ -43,6 +43,7 @@ class StreamState(msgspec.Struct, frozen=True):
     first_seq: int = 0
     first_ts: datetime | None = None
     last_seq: int = 0
+    num_deleted: int = 0  # of those between the first and the last
 
 
 class Stream(msgspec.Struct, frozen=True):
