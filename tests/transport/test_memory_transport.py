@@ -22,6 +22,7 @@ from holdfast.transport.port import Message
 
 class MemoryHarness:
     world = REALITY
+    by_partition = False
     largest = 150_001
     keeps_acks = True
     url = None

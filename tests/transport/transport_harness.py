@@ -16,6 +16,7 @@ class ServerHarness:
     """On a server that all tests share."""
 
     world = REALITY
+    by_partition = False
     largest = None
     keeps_acks = True
 

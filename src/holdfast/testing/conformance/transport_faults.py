@@ -85,16 +85,16 @@ class TransportFaultsConformance(Conformance):
 
     async def test_what_was_published_survives_the_death_of_the_broker(self, store: Transport) -> None:
         consumer = await store.consumer("billing", "m", redeliver_after=HELD)
-        await publish(store, bodies(20))
+        await publish(store, bodies(20), "k")
         done = await take(consumer, 10, limit=10)
         await consumer.ack(marks_of(done))
         await self.bench.kill()
         with raises(TransportUnavailable):
-            await in_time(store.publish(messages(bodies(1, 21))))
+            await in_time(store.publish(messages(bodies(1, 21), "k")))
         with raises(TransportUnavailable):
             await in_time(consumer.fetch(1, wait=0.1))
         await self.bench.start()
-        await publish_stubbornly(store, bodies(1, 21))
+        await publish_stubbornly(store, bodies(1, 21), "k")
         found = firsts(texts_of(await take_all(consumer, bodies(11, 11))))
         if self.bench.keeps_acks:
             assert found == bodies(11, 11)
@@ -108,7 +108,9 @@ class TransportFaultsConformance(Conformance):
         await self.bench.kill()
         await self.bench.start()
         again = await stubborn(lambda: store.consumer("billing", "other", redeliver_after=SOON))
-        assert firsts(texts_of(await take_all(again, bodies(5)))) == bodies(5)
+        found = firsts(texts_of(await take_all(again, bodies(5))))
+        # One that forgets its newest acknowledgements may also forget to whom it gave the newest messages: those come first.
+        assert (found if self.bench.keeps_acks else sorted(found)) == bodies(5)
 
     async def test_a_cut_connection_is_made_anew(self, store: Transport) -> None:
         consumer = await store.consumer("billing", "m", redeliver_after=SOON)

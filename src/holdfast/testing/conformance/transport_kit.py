@@ -22,6 +22,9 @@ class TransportHarness(Protocol):
     """One topic for one test. `open` again starts over with an empty one."""
 
     world: World  # the real one, where the broker has a clock of its own
+    by_partition: (
+        bool  # members own partitions of the topic: one that leaves hands on all that it has not acknowledged
+    )
     largest: int | None  # bytes of a body that the broker refuses; None: there is no such limit
 
     async def open(self) -> Transport:
