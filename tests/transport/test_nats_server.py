@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import re
+from contextlib import suppress
 
 import msgspec
 import pytest
@@ -123,6 +124,26 @@ async def test_what_the_user_may_not_do_is_told(server, opened):
     ) as caught:
         await transport.open()
     assert "stream.info" in str(caught.value)
+
+
+async def test_a_server_that_does_not_speak_tls_is_told_nothing(opened):
+    """The driver would have gone on in plain text: whoever stands between could have read the password."""
+    heard, is_over = [], asyncio.Event()
+
+    async def plain(reader, writer):
+        writer.write(b'INFO {"server_id":"x","version":"2.10.0","max_payload":1048576,"headers":true}\r\n')
+        with suppress(ConnectionError):
+            heard.append(await reader.read(1000))
+        writer.close()
+        is_over.set()
+
+    async with await asyncio.start_server(plain, "127.0.0.1", 0) as false_server:
+        port = false_server.sockets[0].getsockname()[1]
+        transport = await opened(f"tls://ada:s3cret@127.0.0.1:{port}?timeout=2", connected=False)
+        with pytest.raises(TransportUnavailable, match="does not speak TLS"):
+            await transport.open()
+        await is_over.wait()
+    assert b"".join(heard) == b""
 
 
 async def test_a_token_is_a_user_without_a_password(server, opened):

@@ -28,6 +28,19 @@ _PING_EVERY = 10  # seconds; two without an answer end a connection
 _UNSENT = 2**31  # bytes that wait to be sent: bounded by who sends, who then waits for answers
 
 
+class _Client(Client):
+    """One that sends nothing to a server without TLS when TLS is asked for: the driver would go on in plain text, password and all."""
+
+    must_encrypt = False
+
+    def _connect_command(self) -> bytes:
+        writer = getattr(self._transport, "_io_writer", None)
+        if self.must_encrypt and (writer is None or writer.get_extra_info("ssl_object") is None):
+            raise errors.Error("it does not speak TLS, which its URL asks for; nothing was sent to it")
+        command: bytes = super()._connect_command()
+        return command
+
+
 class Connection:
     """One connection, and the answers that are waited for on it."""
 
@@ -153,7 +166,8 @@ class Link:
             await connection.end(broken=True)
 
     async def _connect(self) -> Connection:
-        client: Any = Client()
+        client: Any = _Client()
+        client.must_encrypt = "tls" in self._target.options
         made: list[Connection] = []
         causes: list[Exception] = []
 
@@ -184,7 +198,9 @@ class Link:
         except BaseException as error:
             _abort(client)
             with suppress(*FAILURES):
-                await client.close()
+                # Not for long, or nobody would hear what went wrong.
+                async with timeout(min(_FAREWELL, self.patience / 4)):
+                    await client.close()
             if isinstance(error, errors.NoServersError) and causes:
                 raise causes[-1] from error
             raise
