@@ -168,6 +168,25 @@ def test_a_place_that_keeps_nothing_new_is_read():
     on_a_place(test)
 
 
+def test_a_place_whose_writers_wait_for_a_transaction_is_read():
+    async def test(place, port):
+        await port.keep("k")
+        load = await port.inner.begin("new", tags=(), lease=60)
+        for write in (
+            lambda: place.begin(wanted("other"), lease=5, why="missing"),
+            lambda: place.renew(load, lease=60),
+            lambda: place.put(load, "1", fresh=1, stale=1),
+            lambda: place.abandon(load, rest=0.0),
+            lambda: place.invalidate("tag", ("t",)),
+        ):
+            port.takes = 2 * PATIENCE
+            assert not await write()
+            port.takes = 0.01
+            assert (await place.look(wanted())).value == "1"
+
+    on_a_place(test)
+
+
 def test_errors_of_any_kind_are_misses():
     async def test(place, port):
         for error in (RuntimeError("a bug"), OSError("no"), TimeoutError(), KeyError("x")):

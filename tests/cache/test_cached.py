@@ -648,6 +648,27 @@ async def test_an_invalidation_counts_with_the_rows_that_it_is_about(hf, on, gal
     assert await gallery(7) == 2
 
 
+async def test_readers_that_wait_for_an_open_transaction_leave_connections_to_others(hf, on, source):
+    """Its tag is new, so its end decides whether the tag is known. Jobs need the database meanwhile."""
+    if on != "store" or hf.location.kind != "postgres":
+        pytest.skip("elsewhere nobody waits for a tag")
+    untagged = declare(hf, on, source, key="untagged:{user}", tags=())
+    tagged = declare(hf, on, source, tags=("all", "user:{user}"))
+    await untagged(0)
+    async with hf.transaction() as tx:
+        await hf.cache.invalidate_tags("all", tx=tx)
+        readers = [asyncio.create_task(tagged(user)) for user in range(100)]
+        for _ in range(10):
+            async with asyncio.timeout(1):
+                assert await hf.queues.paused() == []
+                await untagged(0)
+            await asyncio.sleep(0.05)
+        assert len(source.loads) == 1  # of the one without a tag
+    await asyncio.gather(*readers)
+    await asyncio.gather(*(tagged(user) for user in range(100)))
+    assert len(source.loads) == 101
+
+
 async def test_sync_code_invalidates_with_its_rows(hf, on, gallery, source):
     if on != "store":
         pytest.skip("only a store has transactions")

@@ -187,10 +187,8 @@ class Place:
 
 
 def _may_still_be_asked(verb: str, error: Exception) -> bool:
-    """One that keeps nothing new can be read; and the right to load may have to wait for someone's transaction."""
-    if isinstance(error, StoreFull | StoreReadOnly):
-        return verb != "look"
-    return verb == "begin" and isinstance(error, TimeoutError)
+    """One that keeps nothing new, or whose writers wait for someone's transaction, can be read."""
+    return verb != "look" and isinstance(error, StoreFull | StoreReadOnly | TimeoutError)
 
 
 async def _done(work: Awaitable[None]) -> bool:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from holdfast.store.cache_records import Load, Why
-from holdfast.store.postgres import cache
+from holdfast.store.postgres import cache, cache_tags
 
 MANY = 50_000
 _FILL = f"""
@@ -21,12 +21,13 @@ FROM generate_series(1, {MANY}) AS n"""
 def statements():
     load, tags = Load("k7", 1, 0.0, ("t7",), (7,)), ["t7", "t8"]
     begin = cache.begin("k7", tags=tags, lease=5, why=Why.MISSING)
-    learn, take = next(begin), begin.send([])
+    known, take = next(begin), begin.send([("t7", 7), ("t8", 8)])
     put = cache.put(load, "1", fresh=1, stale=5)
     kept, lasting = next(put), put.send([("k7",)])
     return {
         "get": next(cache.get([f"k{number}" for number in range(50)])),
-        "begin, its tags": learn,
+        "begin, its tags": known,
+        "learn": next(cache_tags.learn("t7")),
         "begin": take,
         "generations": next(cache._generations(tags)),
         "renew": next(cache.renew(load, lease=5)),
@@ -34,7 +35,8 @@ def statements():
         "put, its tags": lasting,
         "abandon": next(cache.abandon(load, rest=5)),
         "invalidate": next(cache.invalidate(["k7", "k8"])),
-        "invalidate tags": next(cache.invalidate_tags(tags)),
+        "invalidate tags": next(cache_tags.invalidate_tags(tags)),
+        "invalidate tags soon": next(cache_tags.invalidate_tags(tags, impatient=True)),
         "find": next(cache.find("k5", 50)),
         "prune values": cache.Statement(cache._PRUNES[0], (50,)),
         "prune tags": cache.Statement(cache._PRUNES[1], (50,)),

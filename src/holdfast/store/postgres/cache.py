@@ -12,7 +12,8 @@ from typing import Any
 
 from holdfast.store.cache_records import TAG_KEPT, CacheRecord, Entry, Load, Why
 from holdfast.store.edge import checked
-from holdfast.store.postgres.subject import Subject
+from holdfast.store.postgres.cache_tags import Tags, invalidate_tags, known_of
+from holdfast.store.postgres.subject import Home, Subject
 from holdfast.store.statements import Procedure, Statement
 
 _UNKNOWN = 0  # the generation that a load has of a tag which was forgotten just then: no value with it counts
@@ -56,10 +57,11 @@ def _entry(row: Sequence[Any]) -> Entry:
     return Entry(value, age, fresh_for, stale_for, is_loading, is_resting)
 
 
-def begin(key: str, *, tags: Sequence[str], lease: float, why: Why) -> Procedure[Load | Entry]:
-    """Tags first: one that a transaction has just made is waited for, and nobody shall wait for who waits there."""
-    if tags:
-        yield Statement(_LEARN, (list(tags), TAG_KEPT))
+def begin(key: str, *, tags: Sequence[str], lease: float, why: Why) -> Procedure[Load | Entry | list[str]]:
+    """Or the tags that must be learned first: that may take a while, and nobody shall wait for who waits there."""
+    known = yield from known_of(tags)
+    if unknown := [tag for tag in tags if tag not in known]:
+        return unknown
     asked = key, float(lease), why is Why.FORCED, why is Why.STALE
     for token, until in (yield Statement(_BEGIN, asked)):
         generations = yield from _generations(tags)
@@ -85,22 +87,8 @@ RETURNING token, date_part('epoch', lease_until)"""
 
 def _generations(tags: Sequence[str]) -> Procedure[tuple[int, ...]]:
     """After the right was taken, and before the load: what is invalidated from now on is noticed."""
-    if not tags:
-        return ()
-    known = {row[0]: row[1] for row in (yield Statement(_KNOWN, (list(tags),)))}
+    known = yield from known_of(tags)
     return tuple(known.get(tag, _UNKNOWN) for tag in tags)
-
-
-# A tag that another transaction is about to change is not waited for: what it has now is as good, and will not count.
-_LEARN = """
-INSERT INTO holdfast.cache_tag (tag, generation, forget)
-SELECT g.tag, nextval('holdfast.token'), holdfast.now() + make_interval(secs => $2::float8)
-FROM unnest($1::text[]) AS g (tag)
-WHERE (SELECT true FROM holdfast.cache_tag AS t WHERE t.tag = g.tag) IS NULL
-ORDER BY g.tag COLLATE "C" ON CONFLICT (tag) DO NOTHING"""
-_KNOWN = """
-SELECT t.tag, t.generation FROM unnest($1::text[]) AS g (tag)
-    JOIN holdfast.cache_tag AS t ON t.tag = ANY(ARRAY[g.tag])"""
 
 
 def renew(load: Load, *, lease: float) -> Procedure[bool]:
@@ -160,18 +148,6 @@ DELETE FROM holdfast.cache WHERE key = ANY(ARRAY(
     SELECT key FROM holdfast.cache WHERE key = ANY($1::text[]) ORDER BY key FOR UPDATE))"""
 
 
-def invalidate_tags(tags: Sequence[str]) -> Procedure[None]:
-    """Also those that are not known: a load may learn of one before this is committed."""
-    yield Statement(_INVALIDATE_TAGS, (list(tags), TAG_KEPT))
-
-
-_INVALIDATE_TAGS = """
-INSERT INTO holdfast.cache_tag (tag, generation, forget)
-SELECT g.tag, nextval('holdfast.token'), holdfast.now() + make_interval(secs => $2::float8)
-FROM (SELECT u.tag FROM unnest($1::text[]) AS u (tag) ORDER BY u.tag COLLATE "C") AS g
-ON CONFLICT (tag) DO UPDATE SET generation = nextval('holdfast.token')"""
-
-
 def find(after: str | None, limit: int) -> Procedure[list[CacheRecord]]:
     rows = yield Statement(_FIND, (after or "", limit))
     return [_record(row) for row in rows]
@@ -209,6 +185,10 @@ _PRUNES = [_PRUNE.format(table=f"holdfast.{name}") for name in ("cache", "cache_
 
 @checked
 class Cache(Subject):
+    def __init__(self, home: Home) -> None:
+        super().__init__(home)
+        self._tags = Tags(home.database)
+
     def check_free(self) -> None:
         """A transaction here is on a connection of its own: nobody waits for himself."""
 
@@ -218,7 +198,10 @@ class Cache(Subject):
     async def begin(
         self, key: str, *, tags: Sequence[str], lease: float, why: Why = Why.MISSING
     ) -> Load | Entry:
-        return await self._database.write(partial(begin, key, tags=tags, lease=lease, why=why))
+        make = partial(begin, key, tags=tags, lease=lease, why=why)
+        while isinstance(begun := await self._database.write(make), list):
+            await self._tags.learn(begun)
+        return begun
 
     async def renew(self, load: Load, *, lease: float) -> bool:
         return await self._database.write(partial(renew, load, lease=lease), repeatable=True)
@@ -233,11 +216,10 @@ class Cache(Subject):
         await self._database.write(partial(invalidate, keys), repeatable=True)
 
     async def invalidate_tags(self, tags: Sequence[str], *, tx: object | None = None) -> None:
-        make = partial(invalidate_tags, tags)
         if tx is None:
-            await self._database.write(make, repeatable=True)
+            await self._tags.invalidate(tags)
         else:
-            await (await self._home.adopt(tx)).run(make())
+            await (await self._home.adopt(tx)).run(invalidate_tags(tags))
 
     async def find(self, *, after: str | None = None, limit: int = 100) -> list[CacheRecord]:
         return await self._database.read(partial(find, after, limit))
