@@ -257,6 +257,23 @@ async def test_a_plain_function_runs_in_a_thread_and_one_that_hides_a_coroutine_
     assert [await plain(7), await plain(7), await hidden(7)] == ["plain 7", "plain 7", "hidden 7"]
 
 
+async def test_plain_functions_that_call_each_other_do_not_run_out_of_threads(hf, on):
+    """Each outer one waits in a thread for an inner one that needs another; and their callers have all threads of the loop."""
+
+    @hf.cached(fresh=300, stale=600, key="inner:{number}", on=on)
+    def inner(number: int) -> int:
+        return number
+
+    @hf.cached(fresh=300, stale=600, key="outer:{number}", on=on)
+    def outer(number: int) -> int:
+        return inner.call_sync(number) + 1
+
+    async with asyncio.timeout(20):
+        assert sum(await asyncio.gather(*(outer(number) for number in range(100)))) == 5050
+        calls = (asyncio.to_thread(outer.call_sync, number) for number in range(100, 200))
+        assert len(await asyncio.gather(*calls)) == 100
+
+
 async def test_from_a_thread(hf, gallery, source):
     assert await asyncio.to_thread(gallery.call_sync, 7) == 1
     assert await asyncio.to_thread(gallery.invalidate_sync, 7)

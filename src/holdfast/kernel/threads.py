@@ -13,6 +13,7 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from types import FrameType
 from typing import TypeVar
 
+from holdfast.kernel.clock import timeout
 from holdfast.kernel.spawn import outlast
 
 T = TypeVar("T")
@@ -20,6 +21,9 @@ OnStop = Callable[[], None] | None
 # For each task that a worker runs at once: so many of its steps may call plain functions side by side. Most tasks call one;
 # a thread that waits costs little, but a task with a thousand steps at once must not start a thousand threads.
 CALLS_BESIDE = 8
+_MOST_THREADS = 10_000  # of a crowd
+_in_crowd: contextvars.ContextVar[bool] = contextvars.ContextVar("holdfast_in_crowd", default=False)
+_STANDSTILL = 0.1  # seconds without an end after which a crowd grows
 
 
 class Stopped(BaseException):
@@ -204,6 +208,43 @@ class Places(Caller):
 
     async def call(self, function: Callable[[], T]) -> T:
         return await _run(self._pool, ThreadCall(), function)
+
+    def close(self) -> None:
+        self._pool.shutdown(wait=False, cancel_futures=True)
+
+
+class Crowd(Caller):
+    """For functions that may wait for each other: with a fixed number of threads, those that have one could all wait for one that
+    has none. So what is called from such a function has a thread at once; and when none ends for a moment, one more begins.
+    """
+
+    def __init__(self, limit: int) -> None:
+        self._pool = ThreadPoolExecutor(max_workers=_MOST_THREADS, thread_name_prefix="holdfast-crowd")
+        self._free = asyncio.Semaphore(limit)
+        self._moves = 0  # how often one has ended, or one more has begun
+
+    async def call(self, function: Callable[[], T]) -> T:
+        has_place = not _in_crowd.get() and await self._entered()
+        outer = _in_crowd.set(True)
+        try:
+            return await _run(self._pool, ThreadCall(), function)
+        finally:
+            _in_crowd.reset(outer)
+            self._moves += 1
+            if has_place:
+                self._free.release()
+
+    async def _entered(self) -> bool:
+        """Whether it has a place; else it is one more."""
+        while True:
+            seen = self._moves
+            try:
+                async with timeout(_STANDSTILL):
+                    return await self._free.acquire()
+            except TimeoutError:
+                if self._moves == seen:
+                    self._moves += 1
+                    return False
 
     def close(self) -> None:
         self._pool.shutdown(wait=False, cancel_futures=True)

@@ -7,8 +7,10 @@ from typing import Any, ParamSpec, Protocol, TypeVar, overload
 
 from holdfast.jobs.blocking import Portal, inner
 from holdfast.kernel.errors import StoreError, UsageError
+from holdfast.kernel.loops import PerLoop
 from holdfast.kernel.show import show
 from holdfast.kernel.telemetry import note
+from holdfast.kernel.threads import Caller, Crowd
 from holdfast.store.cache_ports import Cache, SharedCache
 from holdfast.views.cache_flights import Flights
 from holdfast.views.cache_keys import Names, fitted
@@ -22,6 +24,7 @@ R = TypeVar("R")
 LEASE = 10.0  # seconds
 WAIT = 10.0  # seconds
 TIMEOUT = 60.0  # seconds
+_THREADS = 32  # for plain functions that load, on each event loop
 
 
 class RedisPort(SharedCache, Protocol):
@@ -45,6 +48,7 @@ class Caches:
         self.memory = MemoryCache()
         self.redis = redis
         self.flights = Flights()
+        self._crowds = PerLoop(lambda: Crowd(_THREADS))
         self._places = {"memory": Place("memory", self.memory), "store": Place("store")}
         if redis is not None:
             self._places["redis"] = Place("redis", redis)
@@ -56,6 +60,10 @@ class Caches:
     def portal(self) -> Portal:
         assert self._portal is not None, "point_at comes first"
         return self._portal
+
+    def threads(self) -> Caller:
+        """Of their own: a program may have all threads of the loop wait for a value that one of them must load."""
+        return self._crowds.get()
 
     def keep_in(self, store: Cache, portal: Portal) -> None:
         """The store of the program from now on. What its memory knows is of another one."""
@@ -74,6 +82,8 @@ class Caches:
 
     async def stop(self) -> None:
         await self.flights.stop()
+        crowds, self._crowds = self._crowds, PerLoop(lambda: Crowd(_THREADS))
+        crowds.get().close()
         for place in self._places.values():
             place.stop()
         if self.redis is not None:

@@ -14,7 +14,7 @@ from holdfast.kernel.names import HUNDRED_YEARS
 from holdfast.kernel.randomness import jittered
 from holdfast.kernel.spawn import end, is_cancelled, spawn, to_its_end
 from holdfast.kernel.telemetry import note
-from holdfast.kernel.threads import LoopThreads
+from holdfast.kernel.threads import Caller
 from holdfast.store.cache_records import Entry, Load, Why
 from holdfast.views.cache_flights import Flight, given_up
 from holdfast.views.cache_keys import Wanted
@@ -29,8 +29,16 @@ _FIRST_LOOK, _LAST_LOOK = 0.01, 0.25  # seconds between looks for the value of a
 class Loader:
     """Of one function. What it brings is the text of a value."""
 
-    def __init__(self, function: Callable[..., Any], values: Values, terms: Terms, place: Place) -> None:
+    def __init__(
+        self,
+        function: Callable[..., Any],
+        values: Values,
+        terms: Terms,
+        place: Place,
+        threads: Callable[[], Caller],
+    ) -> None:
         self._function, self._values, self._terms, self._place = function, values, terms, place
+        self._threads = threads
         self._is_async = inspect.iscoroutinefunction(function)
 
     async def fly(self, flight: Flight) -> str | None:
@@ -147,5 +155,5 @@ class Loader:
     async def _called(self, wanted: Wanted) -> Any:
         if self._is_async:
             return await self._function(*wanted.args, **wanted.kwargs)
-        value = await LoopThreads().call(functools.partial(self._function, *wanted.args, **wanted.kwargs))
+        value = await self._threads().call(functools.partial(self._function, *wanted.args, **wanted.kwargs))
         return await value if inspect.isawaitable(value) else value  # a plain decorator may hide a coroutine

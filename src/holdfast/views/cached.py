@@ -9,6 +9,7 @@ from typing import Any, Generic, ParamSpec, Protocol, TypeVar, cast
 from holdfast.jobs.blocking import Portal
 from holdfast.kernel.errors import UsageError
 from holdfast.kernel.telemetry import note
+from holdfast.kernel.threads import Caller
 from holdfast.store.cache_records import Entry, Why
 from holdfast.views.cache_flights import Flight, Flights, check_time
 from holdfast.views.cache_keys import Names, Wanted
@@ -27,6 +28,9 @@ class Home(Protocol):
 
     flights: Flights
 
+    def threads(self) -> Caller:
+        """Those of this event loop, for plain functions."""
+
     @property
     def portal(self) -> Portal: ...
 
@@ -40,7 +44,7 @@ class Cached(Generic[P, R]):
         functools.update_wrapper(self, function)
         self._names, self._place, self._home = names, place, home
         self._values = Values(function, names.where)
-        self._loader = Loader(function, self._values, terms, place)
+        self._loader = Loader(function, self._values, terms, place, home.threads)
 
     def __repr__(self) -> str:
         return f"Cached({self._names.where}, on={self._place.name!r})"
