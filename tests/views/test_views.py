@@ -5,9 +5,11 @@ from __future__ import annotations
 import asyncio
 
 import pytest
+from viewkit import Bench
 from waiting import heard, until
 
 from holdfast.kernel.errors import UsageError, ViewBehind
+from holdfast.runtime.config import locate, open_store
 
 
 def total(row, event):
@@ -103,6 +105,21 @@ async def test_what_was_emitted_is_seen_after_a_wait(bench):
     assert await seen == {"n": 1}
     assert await view.get("order:1", at_least=emitted.version) == {"n": 1}
     assert await view.get("order:1", at_least=emitted, wait=0) == {"n": 1}
+
+
+async def test_who_waits_in_another_process_is_woken_when_the_view_goes_on(bench, url, monkeypatch):
+    monkeypatch.setattr("holdfast.views.view._LOOK", 60.0)
+    await bench.run(bench.view(total))
+    far = Bench(open_store(locate(url)))
+    await far.store.open()
+    for number in range(1, 6):
+        emitted = await bench.emit(key="order:1", n=1)
+        waits = asyncio.create_task(far.view(total).get("order:1", at_least=emitted, wait=10))
+        await asyncio.sleep(0.05)
+        await bench.relay()
+        async with asyncio.timeout(5):
+            assert await waits == {"sum": number}
+    await far.store.close()
 
 
 async def test_an_event_that_a_view_ignores_is_seen_as_well(bench):

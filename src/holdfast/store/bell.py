@@ -13,6 +13,7 @@ ARRIVED = "!arrived"  # no queue: a job with keys waits for promote
 STOP = "!stop"  # no queue: someone asks a running job to stop
 OUTBOX = "holdfast:outbox"  # no queue: an event waits to be published
 LOG = "holdfast:log"  # no queue: events were published
+VIEWS = "holdfast:views"  # no queue: some view has gone on; told where nobody knows which
 EVERYONE = "*"  # news for whoever waits, whatever the queue
 _MOST = 1_000  # names kept for who waits later; more of them are news for everyone
 

@@ -12,6 +12,7 @@ from holdfast.kernel.clock import monotonic
 from holdfast.kernel.codec import decode_stored
 from holdfast.kernel.errors import PayloadError, ViewBehind
 from holdfast.kernel.names import check_seconds
+from holdfast.store.bell import VIEWS
 from holdfast.store.ports import Store
 from holdfast.store.view_records import Aside, Checkpoint, ViewRow
 from holdfast.views.goal import AtLeast, Goal
@@ -115,7 +116,7 @@ class View(Generic[R]):
                     f"The view {self.name!r} is not as far as {goal.told} after {wait:g} s: {goal.why}.",
                     row=None if entry is None else entry.row,
                 )
-            await self._store.wakeups.wait((LEASE_NAME.format(self.name),), min(left, _LOOK))
+            await self._store.wakeups.wait((LEASE_NAME.format(self.name), VIEWS), min(left, _LOOK))
         return goal.row
 
     def __repr__(self) -> str:

@@ -15,17 +15,18 @@ from holdfast.kernel.errors import NotOpen, StoreError
 from holdfast.kernel.loops import new_lock
 from holdfast.kernel.spawn import cancel, spawn
 from holdfast.kernel.touches import touch, watch
-from holdfast.store.bell import EVERYONE, LOG, OUTBOX, Bell, names_of
+from holdfast.store.bell import EVERYONE, LOG, OUTBOX, VIEWS, Bell, names_of
 from holdfast.store.edge import checked
 from holdfast.store.sqlite.connection import Db
 
 EVERY = 0.005  # seconds between two looks at the file
 _LINGER = 20  # looks after the last who waited: most will wait again
-_NAMES = (EVERYONE, OUTBOX, LOG)  # who is told when these numbers have changed
+_NAMES = (EVERYONE, OUTBOX, LOG, VIEWS)  # who is told when these numbers have changed
 _LOOK = """
     SELECT (SELECT value FROM holdfast_counter WHERE name = 'rank'), (SELECT max(seq) FROM holdfast_outbox),
-        (SELECT value FROM holdfast_counter WHERE name = 'position')"""
-_NOTHING = (-1, -1, -1)
+        (SELECT value FROM holdfast_counter WHERE name = 'position'),
+        (SELECT total(position + generation) FROM holdfast_view WHERE state = 'serving')"""
+_NOTHING = (-1, -1, -1, -1)
 
 
 @checked
@@ -107,7 +108,7 @@ class Watch:
         self._seen = _NOTHING
 
     def news(self) -> set[str]:
-        """A rank drawn since the last look, as each job does that is queued; events stored or published. At first all."""
+        """A rank drawn since the last look, as each job does that is queued; events stored, published or read by a view. At first all."""
         with self._lock:
             try:
                 return self._look()
