@@ -72,8 +72,6 @@ class Upkeep(Looping):
             Duty("sessions", _STUCK / 3, self._end_stuck),
             Duty("sagas", 5.0, self._sagas),
             Duty("prune", 600.0, self._prune),
-            Duty("prune-views", 600.0, self._prune_views),
-            Duty("prune-sagas", 600.0, self._prune_sagas),
             Duty("prune-cache", 60.0, self._prune_cache),
         ]
 
@@ -148,17 +146,12 @@ class Upkeep(Looping):
         await self._store.leases.prune(limit=1000)
         await self._store.guards.prune(limit=1000)
         await self._store.versions.prune(keep=_SEEN_KEPT, limit=1000)
+        # A generation of a view may have millions of rows. One part a turn: rescue and promotion do not wait for all of it.
+        views = await self._store.views.prune(limit=1000)
+        sagas = await self._store.sagas.prune(keep=self._keep, limit=1000)
         if pruned.jobs:
             note("history.pruned", jobs=pruned.jobs)
-        return pruned.more
-
-    # A generation of a view may have millions of rows. One part a turn: rescue and promotion do not wait for all of it.
-
-    async def _prune_views(self) -> bool:
-        return await self._store.views.prune(limit=1000) >= 1000
-
-    async def _prune_sagas(self) -> bool:
-        return await self._store.sagas.prune(keep=self._keep, limit=1000) >= 1000
+        return pruned.more or max(views, sagas) >= 1000
 
     async def _prune_cache(self) -> bool:
         return await self._store.cache.prune(limit=_PART) >= _PART
