@@ -207,7 +207,7 @@ def _current(run: Run) -> dict[tuple[str, int], list[int]]:
 
 
 def _asked_twice(run: Run) -> set[tuple[str, int]]:
-    """A worker puts back what is being put back, when it leaves, or held, when that takes long: one of the two is refused, and rightly."""
+    """A worker that leaves, or cannot wait, puts back what is being put back or held: one of the two is refused, and rightly."""
     number = Counter(claim for call in run.history.of("release", "hold") for claim in _claims(call))
     return {claim for claim, times in number.items() if times > 1 and run.plan.is_real}
 
