@@ -110,6 +110,19 @@ class OrderingConformance(Conformance):
             await store.claims.finish([Finish(claim, Done())], tx=tx)
         assert await state_of(store, later) == held(Held.TIME)
 
+    async def test_finishes_in_transactions_pass_the_turn_on_as_they_came(self, store: Store) -> None:
+        plain = await put_many(store, 4, ordered="o")
+        await store.holds.promote()
+        for job_id in plain:
+            [claim] = await take(store, 10)
+            assert claim.job_id == job_id
+            if job_id == plain[-1]:
+                later = await put(store, ordered="o", delay=60)
+                await store.holds.promote()
+            async with store.transaction() as tx:
+                await store.claims.finish([Finish(claim, Done())], tx=tx)
+        assert await state_of(store, later) == held(Held.TIME)
+
     async def test_a_finish_in_a_transaction_by_who_lost_the_claim_passes_no_turn_on(
         self, store: Store
     ) -> None:
