@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -45,12 +46,17 @@ def _keep(path: Path, found: dict[str, int]) -> None:
 
 def _first_failing(mutant: str, seeds: Sequence[int], jobs: int) -> Result | None:
     results = run_many(seeds, jobs=jobs, kind=MUTANTS[mutant].kind, mutant=mutant, twice_every=0)
-    return next((result for result in results if result.violations and not _is_void(result)), None)
+    return next((result for result in results if is_proof(result)), None)
 
 
-def _is_void(found: Result) -> bool:
-    """Whether it was not a promise that broke, but the planting: an error that nobody expected is no proof."""
-    return all(violation.invariant == SURPRISE for violation in found.violations)
+# What Python raises where a planted function is not called as it was written: the rest of such a run is noise.
+_UNFIT = re.compile(r"\b(TypeError|AttributeError|NameError|UnboundLocalError)\b")
+
+
+def is_proof(found: Result) -> bool:
+    """Whether a promise broke, and not the planting: an error that nobody expected proves nothing."""
+    surprises = [each.text for each in found.violations if each.invariant == SURPRISE]
+    return len(surprises) < len(found.violations) and not any(map(_UNFIT.search, surprises))
 
 
 def _told(name: str, found: Result | None) -> str:

@@ -137,7 +137,7 @@ def _only_the_first_of_a_batch(stack: ExitStack) -> None:
     """of several finishes in one call the first is written, and all are acknowledged"""
     original = finishes.finish
 
-    def finish(db: Db, finishes: Sequence[Finish]) -> list[bool]:
-        return original(db, finishes[:1]) * len(finishes)
+    def finish(db: Db, finishes: Sequence[Finish], **how: Any) -> list[bool]:
+        return original(db, finishes[:1], **how) * len(finishes)
 
     replace(stack, claims, "finish", finish)

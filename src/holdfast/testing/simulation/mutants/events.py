@@ -301,7 +301,7 @@ def _delivered_twice(stack: ExitStack) -> None:
         upto: int | None,
         seen: Sequence[str] = (),
         lease: Lease | None,
-    ) -> list[bool] | None:
+    ) -> Stored | None:
         if lease is not None and not is_held(db, lease):
             return None
         for each in deliveries:
@@ -309,7 +309,7 @@ def _delivered_twice(stack: ExitStack) -> None:
         enqueue(db, [each.job for each in deliveries])
         if upto is not None:
             db.run(inbox._MOVE, group, upto, db.now)
-        return [True] * len(deliveries)
+        return Stored([True] * len(deliveries), arrived=True)
 
     def handled(db: Db, group: str, event_id: str) -> bool:
         sql = "UPDATE holdfast_inbox SET handled_at = ? WHERE group_name = ? AND event_id = ?"
@@ -324,8 +324,8 @@ def _deliveries_have_no_order(stack: ExitStack) -> None:
     """events of one key are handled side by side"""
     original = routes.delivery
 
-    def delivery(group: str, route: routes.Route, event: routes.Telling) -> Delivery:
-        return original(group, msgspec.structs.replace(route, ordered=False), event)
+    def delivery(group: str, route: routes.Route, event: routes.Telling, **how: Any) -> Delivery:
+        return original(group, msgspec.structs.replace(route, ordered=False), event, **how)
 
     replace(stack, consumer, "delivery", delivery)
 

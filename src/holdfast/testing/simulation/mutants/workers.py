@@ -116,7 +116,7 @@ def _a_tick_leaves_no_row(stack: ExitStack) -> None:
 def _a_schedule_forgets_when_it_began(stack: ExitStack) -> None:
     """what a schedule missed before its first tick is forgotten with the process that knew of it"""
 
-    async def since(self: Scheduler, schedule: Schedule) -> datetime:
+    async def since(self: Scheduler, schedule: Schedule, now: datetime) -> datetime:
         if schedule.name not in self._seen:
             left = await self._store.schedules.last(schedule.name)
             self._seen[schedule.name] = moment(await self._store.now() if left is None else left.nominal)
