@@ -127,6 +127,19 @@ def effects_once(run: Run) -> Iterator[str]:
             yield f"{pair[0]} has handled event {pair[1]} at {fact.moment:.3f} s without its rows"
 
 
+def done_before(run: Run) -> Iterator[str]:
+    """What a handler does elsewhere is done, at least once, when its group says that the event is handled."""
+    if not is_of_events(run):
+        return
+    story = told(run)
+    done: dict[Pair, int] = {}
+    for event in run.history.happened("done outside"):
+        done.setdefault(event.data, event.step)
+    for pair, fact in story.handled.items():
+        if not story.group(pair[0]).with_tx and done.get(pair, fact.step + 1) > fact.step:
+            yield f"{pair[0]} has handled event {pair[1]} at {fact.moment:.3f} s, and its handler had not done it"
+
+
 def with_the_success(run: Run) -> Iterator[str]:
     """That an event is handled commits with the success of the job that did it."""
     if not is_of_events(run):
@@ -155,8 +168,9 @@ def choreography(run: Run) -> Iterator[str]:
             continue
         causes[data.by, data.cause] += 1
         fact, cause = story.emitted[event_id], story.emitted.get(data.cause)
-        if cause is None or fact["correlation_id"] != cause["correlation_id"]:
-            yield f"event {event_id} tells the story {fact['correlation_id']!r}; event {data.cause} another"
+        for column in ("correlation_id", "trace"):
+            if cause is None or fact[column] != cause[column]:
+                yield f"event {event_id} tells the {column} {fact[column]!r}; event {data.cause} another"
         delivery = story.delivered.get((data.by, data.cause))
         if delivery is None or fact["causation_id"] != delivery["job_id"]:
             yield f"event {event_id} was caused by {fact['causation_id']!r}; it was the delivery of event {data.cause}"
@@ -229,6 +243,17 @@ def _passed_over(story: Told, group: GroupSpec) -> set[str]:
     }
 
 
+def orders_apart(run: Run) -> Iterator[str]:
+    """No group waits for another: each has orders of its own."""
+    if not is_of_events(run):
+        return
+    groups: dict[str, str] = {}
+    for (name, _), fact in told(run).delivered.items():
+        order = run.ledger.made[fact["job_id"]].ordered
+        if order is not None and groups.setdefault(order, name) != name:
+            yield f"{groups[order]} and {name} wait for each other in the order {order!r}"
+
+
 # --- nothing is said before it is stored ---
 
 
@@ -271,6 +296,18 @@ def cursors_are_fenced(run: Run) -> Iterator[str]:
             continue
         if (wrong := Holders(run, lease_of(fact["name"])).wrong(fact)) is not None:
             yield f"the cursor of {fact['name']} was moved at {fact.moment:.3f} s by {fact.process}: {wrong}"
+
+
+def stored_under_lease(run: Run) -> Iterator[str]:
+    """Who stores deliveries of a group holds its lease: one that has lost it may be late, and nobody knows what it has."""
+    if not is_of_events(run):
+        return
+    holders: dict[str, Holders] = {}
+    for (name, event_id), fact in told(run).delivered.items():
+        if name not in holders:
+            holders[name] = Holders(run, lease_of(name))
+        if (wrong := holders[name].wrong(fact)) is not None:
+            yield f"{name} was given event {event_id} at {fact.moment:.3f} s by {fact.process}: {wrong}"
 
 
 def lease_of(group: str) -> str:

@@ -8,6 +8,7 @@ from contextlib import ExitStack, contextmanager
 from holdfast.testing.simulation.mutants import (
     claims,
     contention,
+    deliveries,
     effects,
     enqueues,
     events,
@@ -38,6 +39,7 @@ __all__ = [
     "Mutant",
     "claims",
     "contention",
+    "deliveries",
     "effects",
     "enqueues",
     "events",
