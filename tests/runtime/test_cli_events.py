@@ -319,6 +319,16 @@ def test_a_cause_that_is_not_kept_is_told(shop, on_store):
     assert first.endswith(f"caused by {gone}, which is not kept here") and "caused by" not in second
 
 
+@pytest.mark.parametrize("heard", ["01a1ee0f-6f53-7806-b4d3-894175950ebf", "/stock 7"])
+def test_a_story_is_found_by_an_event_of_another_program(shop, on_store, heard):
+    """Or by one that was pruned: whoever handled it knows its id."""
+    handler = on_store(lambda store: delivered(store, "billing", heard))
+    assert shop("trace", heard) == 0
+    assert shop.out.splitlines()[0] == f"story {STORY}" and handler in shop.out
+    assert shop.json("trace", heard)["begins"][0]["id"] == handler
+    assert shop("trace", new_id()) == 1
+
+
 def test_causes_that_go_round_in_a_circle_are_told(shop, on_store):
     """Nothing of ours makes such; rows that somebody has put right by hand may be."""
     first, second = new_id(), new_id()

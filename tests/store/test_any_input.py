@@ -139,6 +139,7 @@ VERBS = {
         {"upto": 5, "seen": ["e"], "lease": LEASE},
     ),
     "inbox.handled": (["g", "e"], {}),
+    "inbox.job_of": (["e"], {}),
     "inbox.prune": ([], {"keep": 1e6, "limit": 5}),
     "groups.announce": (["g", "m", "[]"], {"ttl": 5}),
     "groups.announced": (["g"], {}),

@@ -35,6 +35,21 @@ class Story(msgspec.Struct):
 
 async def tell(store: Store, wanted: str) -> Story | None:
     """By a correlation id, or the id of any job or event of it. None: nobody knows it."""
+    found = await _tell(store, wanted)
+    if found is None and (job_id := await _heard(store, wanted)) is not None:
+        found = await _tell(store, job_id)
+    return found
+
+
+async def _heard(store: Store, wanted: str) -> str | None:
+    """The job by which an event was heard that is not in this outbox: it is another program's, or is pruned."""
+    try:
+        return await store.inbox.job_of(wanted)
+    except ValueError:  # it cannot be the id of one
+        return None
+
+
+async def _tell(store: Store, wanted: str) -> Story | None:
     job, event = await _named(store, wanted)
     story_of = wanted
     if event is not None:

@@ -242,6 +242,7 @@ RULES: dict[str, dict[str, dict[str, Check]]] = {
             "lease": e.check_lease_if_given,
         },
         "handled": {"group": _name("group"), "event_id": e.check_event_id},
+        "job_of": {"event_id": e.check_event_id},
         "prune": {"keep": partial(check_seconds, "keep"), "limit": _limit},
     },
     "Groups": {

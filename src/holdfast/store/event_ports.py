@@ -112,6 +112,9 @@ class Inbox(Protocol):
     async def handled(self, group: str, event_id: str, *, tx: object | None = None) -> bool:
         """In the handler's transaction: the group has handled it. False: it had before."""
 
+    async def job_of(self, event_id: str) -> str | None:
+        """The job by which a group has this event, also when its outbox is another's or has forgotten it; of several, any."""
+
     async def prune(self, *, keep: float, limit: int = 1000) -> int:
         """Forget deliveries that came more than `keep` seconds ago and are handled, or whose job is gone.
 

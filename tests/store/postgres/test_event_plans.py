@@ -108,6 +108,8 @@ async def statements(connection):
         "are at": next(outbox.are_at(5, ids[:2])),
         "delivered": Statement(inbox._JOBS, ("g0", [each.event_id for each in deliveries])),
         "handled": next(inbox.handled("g0", "e3")),
+        "job of": next(inbox.job_of("e29999")),
+        "job of an event that nobody has": next(inbox.job_of("none")),
         "jobs by correlation": live,
         "jobs that are over by correlation": over,
         "a job that is not there": next(jobs.find(**wanted, correlation_id=new_id())),

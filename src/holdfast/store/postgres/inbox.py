@@ -122,6 +122,22 @@ ON CONFLICT (group_name, event_id) DO UPDATE SET handled_at = excluded.handled_a
 RETURNING event_id"""
 
 
+def job_of(event_id: str) -> Procedure[str | None]:
+    rows = yield Statement(_JOB_OF, (event_id,))
+    return rows[0][0] if rows else None
+
+
+# From group to group by the index, because an event is looked for without its group only by a person.
+_JOB_OF = """
+WITH RECURSIVE groups (name) AS (
+    (SELECT group_name FROM holdfast.inbox ORDER BY group_name LIMIT 1)
+    UNION ALL
+    SELECT (SELECT i.group_name FROM holdfast.inbox i WHERE i.group_name > g.name ORDER BY i.group_name LIMIT 1)
+    FROM groups g WHERE g.name IS NOT NULL)
+SELECT i.job_id::text FROM groups g JOIN holdfast.inbox i ON i.group_name = g.name AND i.event_id = $1::text
+WHERE i.job_id IS NOT NULL LIMIT 1"""
+
+
 def prune(*, keep: float, limit: int) -> Procedure[int]:
     return len((yield Statement(_PRUNE, (float(keep), limit))))
 
@@ -167,6 +183,9 @@ class Inbox(Subject):
         if tx is not None:
             return await (await self._home.adopt(tx)).run(handled(group, event_id))
         return await self._database.write(partial(handled, group, event_id))
+
+    async def job_of(self, event_id: str) -> str | None:
+        return await self._database.read(partial(job_of, event_id))
 
     async def prune(self, *, keep: float, limit: int = 1000) -> int:
         return await self._database.write(partial(prune, keep=keep, limit=limit), repeatable=True)

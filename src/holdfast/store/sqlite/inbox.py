@@ -32,6 +32,14 @@ _MOVE = """
 _HANDLED = """
     INSERT INTO holdfast_inbox (group_name, event_id, at, handled_at) VALUES (?1, ?2, ?3, ?3)
     ON CONFLICT DO UPDATE SET handled_at = excluded.handled_at WHERE handled_at IS NULL"""
+# From group to group by the index, because an event is looked for without its group only by a person.
+_JOB_OF = """
+    WITH RECURSIVE groups (name) AS (
+        SELECT min(group_name) FROM holdfast_inbox
+        UNION ALL
+        SELECT (SELECT min(group_name) FROM holdfast_inbox WHERE group_name > name) FROM groups WHERE name IS NOT NULL)
+    SELECT job_id FROM groups JOIN holdfast_inbox ON group_name = name AND event_id = ?
+    WHERE job_id IS NOT NULL LIMIT 1"""
 _PRUNE = """
     DELETE FROM holdfast_inbox WHERE (group_name, event_id) IN (
         SELECT group_name, event_id FROM holdfast_inbox AS i
@@ -113,6 +121,11 @@ def handled(db: Db, group: str, event_id: str) -> bool:
     return bool(db.run(_HANDLED, group, event_id, db.now))
 
 
+def job_of(db: Db, event_id: str) -> str | None:
+    found: str | None = db.value(_JOB_OF, event_id)
+    return found
+
+
 def prune(db: Db, *, keep: float, limit: int) -> int:
     return db.run(_PRUNE, db.now - keep, limit)
 
@@ -146,6 +159,9 @@ class Inbox(Subject):
 
     async def handled(self, group: str, event_id: str, *, tx: object | None = None) -> bool:
         return await self._file.write(partial(handled, group=group, event_id=event_id), tx=tx)
+
+    async def job_of(self, event_id: str) -> str | None:
+        return await self._file.read(partial(job_of, event_id=event_id))
 
     async def prune(self, *, keep: float, limit: int = 1000) -> int:
         return await self._file.write(partial(prune, keep=keep, limit=limit), repeatable=True)

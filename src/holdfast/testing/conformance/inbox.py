@@ -134,6 +134,15 @@ class InboxConformance(Conformance):
         assert await store.inbox.deliver("billing", [made]) == [True]
         assert await store.inbox.handled("billing", "Zoë/42")
 
+    async def test_a_delivery_is_found_by_its_event(self, store: Store) -> None:
+        assert await store.inbox.job_of("/shop 7") is None
+        made = [Delivery("/shop 7", job()), Delivery("/shop 8", job())]
+        for group, each in zip(("billing", "mail"), made, strict=True):
+            await store.inbox.deliver(group, [each])
+            await store.inbox.handled("audit", each.event_id)  # without a job
+        assert [await store.inbox.job_of(each.event_id) for each in made] == [each.job.id for each in made]
+        assert await store.inbox.job_of("/shop 9") is None
+
     async def test_deliveries_of_one_key_are_handled_in_order(self, store: Store) -> None:
         made = [delivery(ordered="billing:a") for _ in range(3)]
         await store.inbox.deliver("billing", made)
