@@ -324,6 +324,47 @@ async def test_at_most_so_many_of_a_group_at_a_time(shop):
     assert most[0] == 2
 
 
+async def test_a_limit_of_one_handler_is_that_of_its_group(shop):
+    """Whichever of its handlers says it, and in whatever order they are declared."""
+    running, most, done = set(), [0], []
+
+    async def hear(event):
+        running.add(event.id)
+        most[0] = max(most[0], len(running))
+        await asyncio.sleep(0.02)
+        running.remove(event.id)
+        done.append(event.id)
+
+    @shop.on("order.paid", group="billing")
+    async def paid(event: Event) -> None:
+        await hear(event)
+
+    @shop.on("order.placed", group="billing", concurrency=1)
+    async def placed(event: Event) -> None:
+        await hear(event)
+
+    for number in range(6):
+        await shop.emit("order.paid" if number % 2 else "order.placed", key=f"k{number}")
+    async with shop.worker():
+        await until(lambda: len(done) == 6)
+    assert most[0] == 1
+
+
+def test_a_group_has_one_limit():
+    hf = Holdfast()
+
+    @hf.on("order.placed", group="billing", concurrency=2)
+    async def placed(event): ...
+
+    with pytest.raises(UsageError, match=r"'billing' .*concurrency=2 .*placed.* concurrency=3 .*paid"):
+
+        @hf.on("order.paid", group="billing", concurrency=3)
+        async def paid(event): ...
+
+    @hf.on("order.sent", group="billing", concurrency=2)
+    async def sent(event): ...
+
+
 async def test_a_death_lets_the_next_of_its_key_go(shop):
     seen = []
 

@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import msgspec
+from msgspec.structs import replace
 
 from holdfast.events.envelope import Envelope
 from holdfast.events.handlers import EitherTx, Handler
@@ -65,6 +66,7 @@ class Group:
         others = [each for each in self._subscribers.values() if each is not there]
         for other in others:
             _refuse_overlap(self.name, subscriber, other)
+            _refuse_another_limit(self.name, subscriber, other)
         self._subscribers[subscriber.task.name] = subscriber
 
     @property
@@ -73,7 +75,10 @@ class Group:
 
     @property
     def routes(self) -> list[Route]:
-        return [each.route for each in self._subscribers.values()]
+        """With the limit of the group, whichever of its handlers says it: they share the slots."""
+        routes = [each.route for each in self._subscribers.values()]
+        limit = next((each.concurrency for each in routes if each.concurrency is not None), None)
+        return [each if each.concurrency == limit else replace(each, concurrency=limit) for each in routes]
 
     @property
     def from_start(self) -> bool:
@@ -143,7 +148,7 @@ class Subscribers:
                 if strange:
                     raise UsageError(
                         f"{each.handler.where} takes {strange[0]!r}, which is neither event, tx, job nor a resource. "
-                        "Annotate it with the type that a @hf.resource yields, or leave it out."
+                        "Annotate it: `job: Job`, or with the type that a @hf.resource yields; or leave it out."
                     )
 
     # --- the task of a handler ---
@@ -216,6 +221,15 @@ def _refuse_overlap(group: str, one: Subscriber, other: Subscriber) -> None:
                     f"In the group {group!r} both {other.handler.where} ({theirs}) and {one.handler.where} ({mine}) would hear "
                     "the same event, and a group handles each once. Narrow a pattern, or use another group."
                 )
+
+
+def _refuse_another_limit(group: str, one: Subscriber, other: Subscriber) -> None:
+    mine, theirs = one.route.concurrency, other.route.concurrency
+    if mine is not None and theirs is not None and mine != theirs:
+        raise UsageError(
+            f"The group {group!r} has concurrency={theirs} by {other.handler.where} and concurrency={mine} by "
+            f"{one.handler.where}: it is the limit of the whole group. Say one number, or use another group."
+        )
 
 
 def _is_reload(there: Handler, here: Handler) -> bool:
