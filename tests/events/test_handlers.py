@@ -459,6 +459,37 @@ async def test_inline_runs_handlers_and_those_of_what_they_emit(shop):
 # --- declaring ---
 
 
+@pytest.mark.parametrize("in_tx", [True, False])
+async def test_inline_says_when_events_cause_each_other_in_a_circle(shop, in_tx):
+    @shop.on("order.*", group="billing")
+    async def bill(event: Event, job: Job) -> None:
+        if not in_tx:
+            await shop.emit("order.placed")
+            return
+        async with job.commit() as tx:
+            await shop.emit("order.placed", tx=tx)
+
+    told = r"inline has run 5 jobs.*on:billing:bill.*in a circle"
+    with inline(shop, most=5) as ran, pytest.raises(AssertionError, match=told):
+        await shop.emit("order.placed")
+    assert len(ran) == 5
+
+
+async def test_inline_runs_what_had_to_wait_for_its_key(shop):
+    """A handler that emits for its own key, and not in a transaction: the next is stored while it has the turn."""
+    seen = []
+
+    @shop.on("order.*", group="billing")
+    async def bill(event: Event) -> None:
+        seen.append(event.version)
+        if event.version < 3:
+            await shop.emit("order.changed", key=event.key)
+
+    with inline(shop, raise_dead=True, most=3):
+        await shop.emit("order.placed", key="order:1")
+        assert seen == [1, 2, 3]
+
+
 def test_a_group_hears_each_event_by_one_handler():
     hf = Holdfast()
 

@@ -60,7 +60,7 @@ async def drain(
                     continue
                 return Drained(bench.ran, await waiting(hf))
             if len(bench.ran) >= most:
-                raise AssertionError(_endless(bench.ran, most))
+                raise AssertionError(endless("drain", [each.task for each in bench.ran], most))
             claim = await _claim(hf, queue)
             if claim is None:
                 left_alone.add(queue)
@@ -104,9 +104,9 @@ async def _claim(hf: Holdfast, queue: str) -> Claim | None:
     return taken[0] if taken else await claims.claim_suspect([queue], lease=LEASE, worker=NAME)
 
 
-def _endless(ran: list[Ran], most: int) -> str:
-    tasks = ", ".join(sorted({each.task for each in ran[-10:]}))
+def endless(what: str, ran: Sequence[str], most: int) -> str:
+    tasks = ", ".join(sorted(set(ran[-10:])))
     return (
-        f"drain has run {most} jobs, and there are more. The last were of {tasks}: does a task enqueue itself, or retry at once? "
-        "If so many are meant, pass most=."
+        f"{what} has run {most} jobs, and there are more. The last were of {tasks}: does a task enqueue itself, or retry at once, or do "
+        "events cause each other in a circle? If so many are meant, pass most=."
     )

@@ -15,7 +15,7 @@ from holdfast.store.event_records import Emitted
 from holdfast.store.records import Claim, NewJob
 from holdfast.store.states import State
 from holdfast.testing.asserting import waiting
-from holdfast.testing.draining import promote
+from holdfast.testing.draining import endless, promote
 from holdfast.testing.relaying import move_events
 from holdfast.testing.running import LEASE, NAME, Bench, Ran
 
@@ -23,55 +23,80 @@ _PART = 500
 
 
 @contextmanager
-def inline(hf: Holdfast, *, raise_dead: bool = False) -> Generator[list[Ran], None, None]:
+def inline(hf: Holdfast, *, raise_dead: bool = False, most: int = 1_000) -> Generator[list[Ran], None, None]:
     """`with inline(hf) as ran:` runs each job inside its `enqueue`, and `ran` tells what became of them.
 
     Inside `hf.emit` run the handlers that hear the event, and those that hear what these emit.
     What is not ready (a delay, a turn, a paused queue) stays queued, and so does a retry. A job that is enqueued with `tx`
     does not exist before the commit: it waits for a later drain, and so does an event. With `raise_dead`, `enqueue` raises when its job dies or is unknown.
     """
-    send, emit, ran = hf.enqueuer.send, hf.bus.emitter.emit, list[Ran]()
+    send, emit = hf.enqueuer.send, hf.bus.emitter.emit
+    runs = _Runs(hf, raise_dead=raise_dead, most=most)
 
     async def send_and_run(task: Task[Any, Any], jobs: list[NewJob], given: Options) -> list[Handle[Any]]:
         handles = await send(task, jobs, given)
         if given.tx is None:
             for handle in handles:
                 if handle.created:
-                    await _run(hf, handle.id, ran, raise_dead=raise_dead)
+                    await runs.run(handle.id)
         return handles
 
     async def emit_and_run(type_: Any, data: Any, *, tx: object, **options: Any) -> Emitted:
         emitted = await emit(type_, data, tx=tx, **options)
         if tx is None:
-            await _run_handlers(hf, emitted.id, ran, raise_dead=raise_dead)
+            await runs.run_handlers(emitted.id)
         return emitted
 
     emitter = hf.bus.emitter
     with patch.object(hf.enqueuer, "send", send_and_run), patch.object(emitter, "emit", emit_and_run):
-        yield ran
+        yield runs.ran
 
 
-async def _run_handlers(hf: Holdfast, event_id: str, ran: list[Ran], *, raise_dead: bool) -> None:
-    """Of the event and of all that follows from it."""
-    event = await hf.store.outbox.get(event_id)
-    assert event is not None
-    tasks = {each.task.name for group in hf.bus.groups for each in group.subscribers}
-    tried: set[str] = set()
-    while await move_events(hf):
-        for job in await waiting(hf):
-            if job.task in tasks and job.correlation_id == event.correlation_id and job.id not in tried:
-                tried.add(job.id)
-                await _run(hf, job.id, ran, raise_dead=raise_dead)
+class _Runs:
+    """What is run within one `inline`, at most so many."""
 
+    def __init__(self, hf: Holdfast, *, raise_dead: bool, most: int) -> None:
+        self._hf, self._raise_dead, self._most = hf, raise_dead, most
+        self.ran: list[Ran] = []
+        self._begun: list[str] = []  # tasks: of a run within a run the outer one is not over
+        self._is_endless = False
 
-async def _run(hf: Holdfast, job_id: str, ran: list[Ran], *, raise_dead: bool) -> None:
-    await promote(hf)
-    if (claim := await _claim(hf, job_id)) is not None:
-        async with Bench(hf, raise_dead=raise_dead) as bench:
+    async def run_handlers(self, event_id: str) -> None:
+        """Of the event and of all that follows from it: also of what had to wait for its turn behind what was run here."""
+        event = await self._hf.store.outbox.get(event_id)
+        assert event is not None
+        tasks = {each.task.name for group in self._hf.bus.groups for each in group.subscribers}
+        tried: set[str] = set()
+        moved = True
+        while moved:
+            moved = await move_events(self._hf)
+            await promote(self._hf)
+            for job in await waiting(self._hf):
+                if job.task not in tasks or job.correlation_id != event.correlation_id:
+                    continue
+                if job.held is None and job.id not in tried:
+                    tried.add(job.id)
+                    moved = True
+                    await self.run(job.id)
+
+    async def run(self, job_id: str) -> None:
+        await promote(self._hf)
+        if (claim := await _claim(self._hf, job_id)) is None:
+            return
+        self._is_endless |= len(self._begun) >= self._most
+        self._check()
+        self._begun.append(claim.task)
+        async with Bench(self._hf, raise_dead=self._raise_dead) as bench:
             try:
                 await bench.run(claim)
             finally:
-                ran += bench.ran
+                self.ran += bench.ran
+        self._check()
+
+    def _check(self) -> None:
+        """Also when it was raised before, within a run: that is only an error of that run."""
+        if self._is_endless:
+            raise AssertionError(endless("inline", self._begun, self._most))
 
 
 async def _claim(hf: Holdfast, job_id: str) -> Claim | None:
