@@ -341,6 +341,23 @@ async def test_redriving_says_how_far_it_came(shop, broker, monkeypatch):
         await shop.outbox.redrive()
 
 
+async def test_redriving_to_a_slow_broker_goes_on_with_fewer_at_a_time(shop, broker, monkeypatch):
+    monkeypatch.setattr(redriving, "_PATIENCE", redriving.Backoff(attempts=8, first=0.01, ceiling=0.02))
+    ids = await emit(shop, *("k" for _ in range(60)))
+    await shop.bus.relay("r").turn(await leased(shop))
+    broker.forget_everything()
+    publish = MemoryTransport.publish
+
+    async def slow(self, messages):
+        if len(messages) > 5:
+            raise TransportUnavailable("It did not answer in time.")
+        return await publish(self, messages)
+
+    monkeypatch.setattr(MemoryTransport, "publish", slow)
+    assert await shop.outbox.redrive() == 60
+    assert sent(broker) == ids
+
+
 async def test_there_is_nothing_to_redrive_to_without_a_broker(hf):
     with pytest.raises(UsageError, match="no broker"):
         await hf.outbox.redrive()

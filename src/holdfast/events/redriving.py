@@ -38,11 +38,11 @@ async def redrive(
         raise UsageError(
             "There is no broker to publish to: the database itself carries the events of this program, and loses none."
         )
-    number, are_known = 0, False
+    number, part, are_known = 0, _PART, False
     before = 1 + (
         (await store.outbox.lag()).position if upto is None else upto
     )  # not what the relay publishes meanwhile
-    while events := await store.outbox.log(after=after, before=before, since=since, limit=_PART):
+    while events := await store.outbox.log(after=after, before=before, since=since, limit=part):
         tries = 0
         while True:
             try:
@@ -57,10 +57,11 @@ async def redrive(
                     raise TransportUnavailable(
                         f"{error} Published again so far: {number:,}; go on with after={after}."
                     ) from error
+                events = events[: max(1, len(events) // 4)]  # a slow broker may never answer for many
                 await sleep(_PATIENCE.longest(tries))
         for failure in failures:
             note("redrive.failed", event=failure.event.id, type=failure.event.type, error=failure.error)
-        number += published
+        number, part = number + published, min(_PART, 2 * len(events))
         assert events[-1].position is not None
         after = events[-1].position
         if told is not None:
