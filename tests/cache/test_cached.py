@@ -96,6 +96,23 @@ async def becomes(function, least):
     return await function(7) >= least
 
 
+async def test_so_many_refreshes_at_a_time_and_no_more(hf, stale, source, monkeypatch):
+    """However many values are stale: what is behind the cache gets no crowd, and the rest is served as it is."""
+    monkeypatch.setattr("holdfast.views.cached._MOST_REFRESHES", 5)
+    values = [await stale(user) for user in range(12)]
+    for begun in (5, 5, 2):  # those that were refreshed are stale again, so they are not asked for
+        source.gate.clear()
+        loads = len(source.loads)
+        users = [user for user in range(12) if source.loads.count((user,)) == 1]
+        with heard("cache.refresh_put_off") as put_off:
+            assert [await stale(user) for user in users] == [values[user] for user in users]
+        await until(lambda expected=loads + begun: len(source.loads) == expected)
+        assert len(put_off) == len(users) - begun
+        source.gate.set()
+        await until(lambda: not hf.cache.flights._all)
+    assert (len(source.loads), source.most) == (24, 5)
+
+
 async def test_what_is_too_old_is_waited_for(old, source):
     assert await old(7) == 1
     await asyncio.sleep(0.01)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextvars
+from collections import Counter
 from collections.abc import Awaitable, Callable, Coroutine, Iterator
 from contextvars import ContextVar
 from typing import Any
@@ -94,6 +95,8 @@ class Flights:
 
     def __init__(self) -> None:
         self._here: PerLoop[dict[Place, Flight]] = PerLoop(dict)
+        # Counted as they come and go: each reader of a stale value asks, and thousands may be under way.
+        self._numbers: PerLoop[Counter[Why]] = PerLoop(Counter)
         self._all: dict[
             tuple[str, Flight], None
         ] = {}  # in order: what is repeated in a simulation ends them alike
@@ -106,13 +109,15 @@ class Flights:
         self, place: str, flight: Flight, fly: Callable[[Flight], Coroutine[Any, Any, str | None]]
     ) -> Flight:
         """In a context without the deadline of whoever comes first: others may have more time."""
-        here, name = self._here.get(), (place, flight.wanted.key)
+        here, name, numbers = self._here.get(), (place, flight.wanted.key), self._numbers.get()
         flight.task = start(fly(flight), name=f"cache:{flight.wanted.key}", context=_without_deadline(flight))
         here[name] = flight
+        numbers[flight.why] += 1
         self._all[place, flight] = None
 
         def ended(task: asyncio.Task[str | None]) -> None:
             self._all.pop((place, flight), None)
+            numbers[flight.why] -= 1
             if here.get(name) is flight:
                 del here[name]
             if not task.cancelled():
@@ -122,7 +127,7 @@ class Flights:
         return flight
 
     def number(self, why: Why) -> int:
-        return sum(flight.why is why for flight in self._here.get().values())
+        return self._numbers.get()[why]
 
     def outdate(self, place: str, kind: str, names: frozenset[str]) -> None:
         """Those of these keys or tags: who comes from now on waits for the next one."""
