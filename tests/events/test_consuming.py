@@ -11,6 +11,7 @@ from holdfast import Backoff, Event, EventSettings, Holdfast, Tx
 from holdfast.events import consumer as consuming
 from holdfast.events import quarantine
 from holdfast.events.members import Members
+from holdfast.events.routes import ordering
 from holdfast.kernel.clock import monotonic
 from holdfast.kernel.crashpoints import Crash, armed
 from holdfast.kernel.errors import LeaseLost, StoreUnavailable
@@ -118,6 +119,19 @@ async def test_a_row_that_somebody_has_made_too_large_does_not_stop_its_group(hf
     [stray] = await hf.outbox.strays()
     assert (stray.transport, stray.group) == ("store", "billing")
     assert "262,144" in stray.reason and broken.id.encode() in stray.raw
+
+
+def test_no_two_groups_share_an_order():
+    pairs = [
+        ("shop", "eu:7"),
+        ("shop:eu", "7"),
+        ("8", "shop:eu:7"),
+        ("shop:eu", "7" * 500),
+        ("shop", "7" * 500),
+    ]
+    orders = {ordering(group, key) for group, key in pairs}
+    assert len(orders) == len(pairs) and all(len(order.encode()) <= 500 for order in orders)
+    assert ordering("shop", "order:7") == "on:shop:order:7"
 
 
 async def test_an_event_that_was_read_twice_is_delivered_once(hf):

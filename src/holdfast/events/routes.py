@@ -99,7 +99,8 @@ def delivery(group: str, route: Route, event: Telling, *, secret: bool = False) 
 
 def ordering(group: str, key: str) -> str:
     """Events of one key wait for each other within a group, whichever handlers of it they go to."""
-    text = f"on:{group}:{key}"
-    if len(text.encode()) <= LONGEST_NAME:
-        return text
-    return f"on:{group}:{hashlib.sha256(key.encode()).hexdigest()}"
+    before = f"on:{group}:"
+    if ":" in group:  # or nobody could tell where the key begins, and groups would wait for each other
+        before = f"on/{len(group)}:{group}:"
+    text = before + key
+    return text if len(text.encode()) <= LONGEST_NAME else before + hashlib.sha256(key.encode()).hexdigest()
