@@ -126,7 +126,7 @@ def _matching(
 ) -> dict[int, Fact]:
     """Events since the saga began, of this type and key, that were published by then: by position.
 
-    `within`: also those of the commit in which it began, which may have come before it or after.
+    `within`: also those of the commit in which it began, and of the one at `step`, which may have come before it or after.
     """
     began = saga.rows[0].step
     emitted: dict[int, int] = {}  # by number: the step of its commit
@@ -135,7 +135,7 @@ def _matching(
         emitted.setdefault(fact["seq"], fact.step)
         if (
             fact["position"] is not None
-            and fact.step < step
+            and fact.step < step + within
             and fact["type"] == wait["name"]
             and wait["key"] in (None, fact["key"])
             and emitted[fact["seq"]] > began - within
