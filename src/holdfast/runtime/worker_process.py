@@ -178,7 +178,7 @@ _TOLD = {
     "releases.failed": "held jobs were not let go: {error}",
     "gate.failed": "a guard could not be asked for job {job} of {task}: {error}",
     "relay.failed": "events are not published: {error}",
-    "relay.left_to_others": "events of this database go through a broker, {brokers}, which this program does not have: it leaves them to those who do",
+    "relay.left_to_others": "events of this database go through a broker, {brokers}, which this program does not have: it leaves them to those who do, until holdfast outbox forget-broker says otherwise",
     "relay.quarantined": "event {event} ({type}, key: {key}) could not be published, and is set aside: {error}",
     "consumer.failed": "events are not read for a group: {error}",
     "group.unknown_type": "nobody here knows the type {type}: such messages are kept as strays of the group {group}, the first is {stray}",
