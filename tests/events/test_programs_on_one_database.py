@@ -116,20 +116,20 @@ async def test_a_person_gives_a_broker_up(shop, stock, broker):
     assert types(broker) == []
 
 
+def billing(url, transport=None):
+    hf = Holdfast(url, transport=transport)
+    hf.got = []
+
+    @hf.on("order.*", group="billing", queue="billing")
+    async def bill(event: Event) -> None:
+        hf.got.append(event.data)
+
+    return hf
+
+
 async def test_what_a_group_had_not_read_in_the_database_it_gets_when_there_is_a_broker(url, broker):
     """A program begins to use one: what it has published before that, no broker has."""
-
-    def program(transport=None):
-        hf = Holdfast(url, transport=transport)
-        hf.got = []
-
-        @hf.on("order.*", group="billing")
-        async def bill(event: Event) -> None:
-            hf.got.append(event.data)
-
-        return hf
-
-    before, after = program(), program(MemoryTransport(broker))
+    before, after = billing(url), billing(url, MemoryTransport(broker))
     async with before as hf:
         await hf.bus.make_known("w")
         lease = await hf.store.leases.acquire(LEASE_NAME, owner="w", ttl=60)
@@ -138,12 +138,30 @@ async def test_what_a_group_had_not_read_in_the_database_it_gets_when_there_is_a
         assert await hf.bus.relay("w").turn(lease)
         await hf.store.leases.release(lease)
         await hf.emit("order.placed", 3, key="order:1")
-    async with after as hf, hf.worker():
+    async with after as hf, hf.worker({"billing": 5}):
         await until(lambda: len(hf.got) >= 4)
         await hf.emit("order.placed", 4, key="order:1")
         await until(lambda: len(hf.got) >= 5)
         assert await hf.outbox.groups() == []  # nothing is kept for who reads elsewhere
     assert hf.got == [0, 1, 2, 3, 4]
+
+
+async def test_what_another_publishes_before_it_knows_of_the_broker_is_not_lost(url, stock, broker):
+    """It marks events as published, which no broker has, for a second or so after a group has begun to read elsewhere."""
+    async with billing(url) as before:
+        await before.bus.make_known("w")
+    async with stocktaker(stock), billing(url, MemoryTransport(broker)) as hf:
+        await stock.emit("order.placed", 0)
+        await until(lambda: stock.heard)  # it publishes, and has the lease
+        with heard("relay.left_to_others") as notes:
+            async with hf.worker({"billing": 5}, lease=1.5):
+                number = 0
+                while not notes:
+                    number += 1
+                    await stock.emit("order.placed", number, key="order:1")
+                    await asyncio.sleep(0.01)
+                await until(lambda: len(hf.got) > number)
+    assert hf.got == list(range(number + 1))
 
 
 async def test_two_brokers_on_one_database_are_told(url, shop, monkeypatch):

@@ -7,10 +7,12 @@ from collections.abc import Callable, Sequence
 
 from holdfast.events import envelope, joining
 from holdfast.events.quarantine import Quarantine
+from holdfast.events.relay import LEASE_NAME as RELAY_LEASE
 from holdfast.events.routes import Route, Telling, delivery, routes_in
 from holdfast.events.settings import EventSettings
 from holdfast.events.subscribers import Group
 from holdfast.events.wire import Wire
+from holdfast.events.wires import Wires
 from holdfast.fleet.leading import TTL, Leading
 from holdfast.guards.backoff import Backoff
 from holdfast.kernel.clock import monotonic, sleep
@@ -32,6 +34,7 @@ OUTLIVES = 5 / 3
 _POLL = 1.0  # seconds between looks without a hint
 _FULL = 0.2  # seconds between looks while enough deliveries wait
 _SEEN_EVERY = 3_600.0  # seconds after which an idle group says that it is still there
+_TOLD = 10.0  # seconds after which every relay knows of a broker, and leaves events to who has it
 _AWAY = Backoff(first=0.5, ceiling=15.0)  # between tries while the broker is away
 
 
@@ -190,16 +193,28 @@ class BrokerConsumer(Consumer):
         """What was published before the program had a broker, and the group has not read there: no broker has it."""
         if not any(each.group == self._group.name for each in await self._store.inbox.cursors()):
             return
+        await Wires(self._store, self._wire).tell()
+        told = monotonic()
         reader = StoreConsumer(self._store, self._group, self._settings, owner=self._owner)
         reader.is_secret = self.is_secret
         await reader.subscribe()
-        is_busy = True
-        while is_busy:
-            if await self.has_room():
-                is_busy = await reader.turn(lease)
-            else:
+        while True:
+            if not await self.has_room():
                 await sleep(jittered(_FULL))
+                continue
+            is_last = monotonic() - told > _TOLD or await self._publishes()
+            if await reader.turn(lease):
+                continue
+            if is_last:
+                break
+            # A relay without a broker may still publish, until it has looked who has one.
+            await self._store.wakeups.wait((LOG,), jittered(_POLL))
         await self._store.inbox.unsubscribe(self._group.name, actor=self._owner)
+
+    async def _publishes(self) -> bool:
+        """Whether the relay of this worker does: then nobody without a broker can."""
+        held = await self._store.leases.get(RELAY_LEASE)
+        return held is not None and held.owner == self._owner
 
     async def _serve(self, lease: Lease) -> None:
         await self._read_in_the_database(lease)
