@@ -8,7 +8,7 @@ import pytest
 from waiting import heard, until
 
 from holdfast import Event, Holdfast
-from holdfast.events import findings
+from holdfast.events import consumer, findings
 from holdfast.events.relay import LEASE_NAME
 from holdfast.kernel.errors import StoreUnavailable
 from holdfast.testing.memory import MemoryBroker, MemoryTransport
@@ -162,6 +162,26 @@ async def test_what_another_publishes_before_it_knows_of_the_broker_is_not_lost(
                     await asyncio.sleep(0.01)
                 await until(lambda: len(hf.got) > number)
     assert hf.got == list(range(number + 1))
+
+
+async def test_a_group_that_reads_from_a_broker_leaves_no_place_in_the_log_behind(url, broker, monkeypatch):
+    """A worker without the broker made one: read weeks later, after the inbox has forgotten, all behind it would be handled again."""
+    monkeypatch.setattr(consumer, "_SEEN_EVERY", 0.1)
+    async with billing(url, MemoryTransport(broker)) as hf, hf.worker({"billing": 5}, lease=1.5):
+        await hf.emit("order.placed", 0)
+        await until(lambda: hf.got)
+        async with billing(url) as without:
+            await without.bus.make_known("w")
+        await hf.emit("order.placed", 1)
+
+        async def is_gone():
+            return await hf.outbox.groups() == []
+
+        await until(is_gone)
+        await until(lambda: len(hf.got) == 2)
+        await hf.emit("order.placed", 2)
+        await until(lambda: len(hf.got) == 3)
+    assert hf.got == [0, 1, 2]
 
 
 async def test_two_brokers_on_one_database_are_told(url, shop, monkeypatch):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Callable, Sequence
+from math import inf
 
 from holdfast.events import envelope, joining
 from holdfast.events.quarantine import Quarantine
@@ -217,14 +218,17 @@ class BrokerConsumer(Consumer):
         return held is not None and held.owner == self._owner
 
     async def _serve(self, lease: Lease) -> None:
-        await self._read_in_the_database(lease)
-        away = 0
+        """A worker without the broker may give the group a cursor at any time: it must not grow older than the inbox."""
+        away, looked = 0, -inf
         while True:
             try:
+                if monotonic() - looked > _SEEN_EVERY:
+                    await self._read_in_the_database(lease)
+                    looked = monotonic()
                 consumer = await self._joined()
                 try:
-                    while True:
-                        await self.turn(lease, consumer)
+                    # Not before what the broker has: it may be older.
+                    while await self.turn(lease, consumer) or monotonic() - looked <= _SEEN_EVERY:
                         away, self._trouble = 0, None
                 finally:
                     await consumer.close()
