@@ -16,6 +16,10 @@ from holdfast.transport.port import Message, Transport
 _SUSPICIOUS = 10
 
 
+class TakesNothing(TransportUnavailable):
+    """It answers, and not one of many could be sent. Given fewer at a time, it would not be known from events that cannot be."""
+
+
 class Failure(msgspec.Struct, frozen=True):
     event: OutboxEvent
     error: str
@@ -84,7 +88,7 @@ async def _send_halves(
     if found.is_suspicious and found.early is None:
         await _try_others(transport, found)
         if found.is_suspicious:
-            found.unavailable = TransportUnavailable(f"{transport.name} takes no message: {error!r}")
+            found.unavailable = TakesNothing(f"{transport.name} takes no message: {error!r}")
             found.failures.clear()
 
 

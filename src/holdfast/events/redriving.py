@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Sequence
 
-from holdfast.events.publishing import Failure, publish
+from holdfast.events.publishing import Failure, TakesNothing, publish
 from holdfast.events.wire import Wire
 from holdfast.guards.backoff import Backoff
 from holdfast.kernel.clock import sleep
@@ -57,7 +57,8 @@ async def redrive(
                     raise TransportUnavailable(
                         f"{error} Published again so far: {number:,}; go on with after={after}."
                     ) from error
-                events = events[: max(1, len(events) // 4)]  # a slow broker may never answer for many
+                if not isinstance(error, TakesNothing):
+                    events = events[: max(1, len(events) // 4)]  # a slow broker may never answer for many
                 await sleep(_PATIENCE.longest(tries))
         for failure in failures:
             note("redrive.failed", event=failure.event.id, type=failure.event.type, error=failure.error)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Sequence
 
-from holdfast.events.publishing import Failure, Published, publish
+from holdfast.events.publishing import Failure, Published, TakesNothing, publish
 from holdfast.events.settings import EventSettings, may_come_again
 from holdfast.events.wire import Wire
 from holdfast.events.wires import Wires
@@ -114,6 +114,8 @@ class Relay(Leading):
         if found.events:
             crashpoint("relay.after_publish")
         await self._settle(lease, found)
+        if isinstance(found.unavailable, TakesNothing):
+            self._batch = BATCH
         if found.unavailable is not None:
             raise found.unavailable
 
