@@ -552,6 +552,8 @@ def test_wrong_options_are_refused():
         hf.on(group="g")(hear)
     with pytest.raises(UsageError, match="at most 100 bytes"):
         hf.on("order.*", group="g" * 101)(hear)
+    with pytest.raises(UsageError, match="keeps names that begin with"):
+        hf.on("order.*", group="holdfast:relay")(hear)
     with pytest.raises(UsageError, match="concurrency"):
         hf.on("order.*", group="g", concurrency=0)(hear)
     with pytest.raises(UsageError, match="aliases is a list"):

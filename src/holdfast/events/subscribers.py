@@ -105,6 +105,10 @@ class Subscribers:
         name = check_name("group", group)
         if len(name.encode()) > 100:
             raise UsageError(f"The group {name!r} is too long: at most 100 bytes. Shorten it.")
+        if name.startswith("holdfast:"):  # such as the one whose members are brokers
+            raise UsageError(
+                f"The group {name!r}: Holdfast keeps names that begin with 'holdfast:'. Choose another."
+            )
         if not patterns:
             raise UsageError('Say what it hears: @hf.on("order.*", group=…).')
         heard = tuple(pattern(each).text for each in patterns)
