@@ -419,7 +419,7 @@ async def test_a_load_goes_on_when_all_callers_are_cancelled(gallery, source):
 async def test_a_deadline_ends_the_wait_and_not_the_load(gallery, source):
     source.gate.clear()
     patient = asyncio.create_task(gallery(7))
-    with deadline(0.05), pytest.raises(TimedOut, match=r"'gallery:7' was not there before the deadline"):
+    with deadline(0.3), pytest.raises(TimedOut, match=r"'gallery:7' was not there before the deadline"):
         await gallery(7)
     with deadline(0), pytest.raises(DeadlinePassed):
         await gallery(7)

@@ -48,7 +48,7 @@ class Caches:
         self.memory = MemoryCache()
         self.redis = redis
         self.flights = Flights()
-        self._crowds = PerLoop(lambda: Crowd(_THREADS))
+        self._crowds = _crowds()
         self._places = {"memory": Place("memory", self.memory), "store": Place("store")}
         if redis is not None:
             self._places["redis"] = Place("redis", redis)
@@ -82,7 +82,7 @@ class Caches:
 
     async def stop(self) -> None:
         await self.flights.stop()
-        crowds, self._crowds = self._crowds, PerLoop(lambda: Crowd(_THREADS))
+        crowds, self._crowds = self._crowds, _crowds()
         crowds.get().close()
         for place in self._places.values():
             place.stop()
@@ -169,3 +169,8 @@ class Caches:
 
 def inspectable(function: object) -> bool:
     return callable(function) and hasattr(function, "__qualname__") and not isinstance(function, type)
+
+
+def _crowds() -> PerLoop[Crowd]:
+    """Threads for plain functions, in each event loop."""
+    return PerLoop(lambda: Crowd(_THREADS))
