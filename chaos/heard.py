@@ -13,12 +13,14 @@ from chaos.place import Place
 
 
 async def on_their_way(place: Place) -> int:
-    """Events that are not published, booked or in the view; about."""
+    """Events that are not published, not booked or not in the view, and those that will follow from what is not packed yet."""
     lag = await place.hf.outbox.lag()
+    outbox = "holdfast.outbox" if place.store == "postgres" else "holdfast_outbox"
+    [[placed]] = await _rows(place, f"SELECT count(*) FROM {outbox} WHERE type = 'item.placed'")
     [[booked]] = await _rows(place, "SELECT count(*) FROM heard")
     checkpoints = await place.hf.store.views.checkpoints(view=VIEW)
     unread = [lag.position - each.position for each in checkpoints if each.state == "serving"]
-    return lag.waiting + max(0, lag.position - int(booked)) + sum(unread)
+    return lag.waiting + max(0, 2 * int(placed) - int(booked)) + sum(unread)
 
 
 class Heard:
