@@ -348,11 +348,19 @@ async def test_one_bad_row_fails_only_its_own_caller(store):
     assert await total(store) == 20
 
 
-async def test_one_job_that_cannot_be_promoted_keeps_no_other_from_it(store):
+@pytest.fixture
+async def never_promoted(store):
+    """A task whose jobs the table refuses once they are promoted. Databases are used again: it is taken back."""
+    check = "CHECK (task <> 'poison' OR coalesce(held, '') = 'arrived')"
     async with store.transaction() as tx:
-        await tx.execute(
-            "ALTER TABLE holdfast.job ADD CHECK (task <> 'poison' OR coalesce(held, '') = 'arrived')"
-        )
+        await tx.execute(f"ALTER TABLE holdfast.job ADD CONSTRAINT never_promoted {check}")
+    yield
+    async with store.transaction() as tx:
+        await tx.execute("ALTER TABLE holdfast.job DROP CONSTRAINT never_promoted")
+
+
+@pytest.mark.usefixtures("never_promoted")
+async def test_one_job_that_cannot_be_promoted_keeps_no_other_from_it(store):
     poison = await put(store, task="poison", ordered="o")
     behind = await put(store, ordered="o")
     others = await put_many(store, 150, tenant="a")
