@@ -26,6 +26,9 @@ T = TypeVar("T")
 
 FAILURES = (exceptions.RedisError, OSError, TimeoutError, UnicodeError)  # the last: a host that is no name
 _FAREWELL = 1.0  # seconds for closing
+_MANY = (
+    2**31
+)  # connections: each group that waits has one, and with a limit many groups would leave none to publish by
 _IN_A_BATCH = re.compile(r"Command # .* of pipeline caused error: \(['\"](.*)['\"],?\)", re.DOTALL)
 _CLUSTER = "{where} is a cluster{detail}. Give the URL of a single Redis."
 _MEANINGS: tuple[tuple[type[BaseException], str], ...] = (
@@ -150,8 +153,7 @@ def _refused(where: str, text: str) -> Exception:
 def _client(target: Target) -> driver.Redis:
     pool = driver.ConnectionPool(
         connection_class=target.kind,
-        max_connections=2
-        ** 31,  # each group that waits has one: with a limit, many groups would leave none to publish by
+        max_connections=_MANY,
         socket_timeout=None,  # a read may wait for messages; `in_time` bounds every call
         retry=Retry(NoBackoff(), 0),  # whoever asks decides whether to ask again
         protocol=2,
