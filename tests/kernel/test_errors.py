@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 
+import holdfast.errors
 from holdfast.kernel import errors
 
 
@@ -35,3 +36,15 @@ def test_every_error_says_what_it_means():
 
 def test_wrong_calls_are_value_errors_too():
     assert issubclass(errors.PayloadError, ValueError)
+
+
+def test_the_public_module_has_all_of_them():
+    classes = {name for name, each in vars(errors).items() if isinstance(each, type)}
+    assert set(holdfast.errors.__all__) == classes
+    assert all(getattr(holdfast.errors, name) is getattr(errors, name) for name in classes)
+
+
+def test_a_violation_says_where_as_far_as_that_is_known():
+    error = errors.UniqueViolation("taken", table="orders", columns=("id",))
+    assert (error.constraint, error.table, error.columns) == (None, "orders", ("id",))
+    assert isinstance(error, errors.ConstraintViolation)

@@ -30,11 +30,22 @@ HoldfastError
 ├── TransportUnavailable    the broker does not answer, or not in time: nobody knows whether it has the messages
 └── StoreError              the store could not do it
     ├── StoreUnavailable    not reachable, or not in time; nothing was stored, trying again is safe
-    │   └── StoreBusy       SQLite: another process held the write lock too long
+    │   ├── StoreBusy       SQLite: another process held the write lock too long
+    │   ├── SerializationFailure  another transaction was first: roll back, and do all of it again
+    │   └── Deadlock        two transactions waited for each other: roll back, and do all of it again
     ├── StoreFull           no space left; nothing was stored
     ├── StoreReadOnly       the database accepts no writes now (a fail-over, most often)
     ├── CommitUnknown       the answer to COMMIT was lost: it happened or it did not
     ├── TransactionEnded    the transaction was cut off or has ended; its writes are rolled back
+    ├── StatementError      a statement of yours is wrong: its syntax, a name in it, or a missing privilege
+    ├── DataError           a value does not fit the column or the statement that it was given to
+    ├── StatementTimeout    a statement of yours took longer than the database allows
+    │   └── LockTimeout     what it needs is locked by another transaction
+    ├── ConstraintViolation     the rows would break a rule of the tables
+    │   ├── UniqueViolation     a key is taken
+    │   ├── ForeignKeyViolation a row that is referred to is not there, or a row is still referred to
+    │   ├── CheckViolation      a CHECK is not met
+    │   └── NotNullViolation    a column that must have a value has none
     ├── UnsupportedStore    this SQLite, file system or library cannot keep the promises
     └── SchemaError         the tables do not fit this version of Holdfast
         ├── SchemaMissing   there are none yet, or some are older: migrate
@@ -181,6 +192,14 @@ class StoreBusy(StoreUnavailable):
     """SQLite: another process held the write lock too long."""
 
 
+class SerializationFailure(StoreUnavailable):
+    """Another transaction was first. Roll this one back, and do all of it again."""
+
+
+class Deadlock(StoreUnavailable):
+    """Two transactions waited for each other. Roll this one back, and do all of it again."""
+
+
 class StoreFull(StoreError):
     """No space left; nothing was stored."""
 
@@ -195,6 +214,53 @@ class CommitUnknown(StoreError):
 
 class TransactionEnded(StoreError):
     """The transaction was cut off or has ended; its writes are rolled back."""
+
+
+class StatementError(StoreError):
+    """A statement of yours is wrong: its syntax, a name in it, or a privilege that is missing."""
+
+
+class DataError(StoreError):
+    """A value does not fit the column or the statement that it was given to."""
+
+
+class StatementTimeout(StoreError):
+    """A statement of yours took longer than the database allows."""
+
+
+class LockTimeout(StatementTimeout):
+    """What the statement needs is locked by another transaction, and the wait for it is over."""
+
+
+class ConstraintViolation(StoreError):
+    """The rows would break a rule of the tables. `table`, `columns` and `constraint` as far as the database tells them."""
+
+    def __init__(
+        self,
+        message: str,
+        *,
+        constraint: str | None = None,
+        table: str | None = None,
+        columns: tuple[str, ...] = (),
+    ) -> None:
+        super().__init__(message)
+        self.constraint, self.table, self.columns = constraint, table, columns
+
+
+class UniqueViolation(ConstraintViolation):
+    """A key is taken: another row has these values already."""
+
+
+class ForeignKeyViolation(ConstraintViolation):
+    """A row that is referred to is not there, or a row that shall go is still referred to."""
+
+
+class CheckViolation(ConstraintViolation):
+    """A CHECK is not met."""
+
+
+class NotNullViolation(ConstraintViolation):
+    """A column that must have a value has none."""
 
 
 class UnsupportedStore(StoreError):
