@@ -36,6 +36,7 @@ check: $(ready) ## Check format, lint, types, import direction and seams
 	@$(run) -m tools.check_docstrings
 	@$(run) -m tools.check_layers
 	@$(run) -m tools.check_seams
+	@$(run) -m tools.check_notes
 
 chaos: $(ready) ## Kill, freeze and cut off real processes and databases a thousand times, then count (ARGS="--short", "publications")
 	@$(run) -m chaos $(ARGS)

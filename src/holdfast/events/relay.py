@@ -133,8 +133,13 @@ class Relay(Leading):
         blocks = not is_over or self._settings.poison == "wait"  # one that may still succeed is not overtaken
         if not await self._store.outbox.failed(lease, event.id, failure.error, rest=rest, blocks=blocks):
             raise LeaseLost("the relay's lease is another's")
-        told = "relay.quarantined" if is_over else "relay.event_failed"
-        note(told, event=event.id, type=event.type, key=event.key, error=failure.error)
+        note(
+            "relay.quarantined" if is_over else "relay.event_failed",
+            event=event.id,
+            type=event.type,
+            key=event.key,
+            error=failure.error,
+        )
 
     async def _stamp(self, lease: Lease, events: Sequence[OutboxEvent]) -> None:
         if await self._store.outbox.stamp(lease, [event.id for event in events]) is None:

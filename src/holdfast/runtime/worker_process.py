@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import gc
+import logging
+import re
 import signal
 from collections.abc import Mapping
 from functools import partial
@@ -16,6 +18,7 @@ from holdfast.jobs.service import GRACE, LEASE, WorkerService
 from holdfast.jobs.worker import Worker
 from holdfast.kernel import voice
 from holdfast.kernel.clock import monotonic, sleep
+from holdfast.kernel.notes import find
 from holdfast.kernel.processes import exit_now, unless_ended
 from holdfast.kernel.signals import on_signals
 from holdfast.kernel.spawn import end, one_over, spawn, start
@@ -152,45 +155,14 @@ def _stuck(why: str) -> None:
 
 # --- what a person should read ---
 
-_TOLD = {
-    "worker.started": "worker {worker} takes jobs from {queues}",
-    "worker.stopped": "worker {worker} has left",
-    "worker.trouble": "the store cannot be reached: {error}",
-    "renewer.failed": "leases were not renewed: {error}",
-    "job.died": "job {job} of {task} is dead: {error}",
-    "job.rescued": "job {job} of {task} was lost with worker {worker}: {state} again",
-    "job.lease_lost": "job {job} of {task} was lost to another worker; this run is stopped",
-    "job.unknown_task": "job {job} waits for a worker that knows it: {why}",
-    "job.finish_refused": "job {job} of {task} ended here, but token {token} is no longer its newest: refused",
-    "loop.blocked": "task {task} has blocked the event loop for {seconds} s; make it a plain `def`, or await",
-    "on_dead.failed": "an on_dead handler failed: {error}",
-    "hook.failed": "a hook failed: {hook}: {error}",
-    "upkeep.failed": "upkeep failed ({duty}): {error}",
-    "scheduler.failed": "the scheduler failed (schedule: {schedule}): {error}",
-    "schedule.passed_over": "schedule {schedule} was passed over at {nominal}: {why}",
-    "guards.alone": "guards go on by themselves, each of {processes} processes with its share: {error}",
-    "guards.slower": "limiter {limiter} gets {shared} of its {rate} calls a second: burst={burst} is too small to be shared, raise it",
-    "guards.together": "guards share their state again",
-    "breaker.opened": "breaker {breaker} is open",
-    "breaker.closed": "breaker {breaker} is closed",
-    "limiter.slowed": "limiter {limiter} is slowed to {rate} calls a second, after a pause of {paused_for} s; key: {key}",
-    "limiter.rested": "limiter {limiter} rests for {paused_for} s: the other side says that nothing is left of its quota; key: {key}",
-    "releases.failed": "held jobs were not let go: {error}",
-    "gate.failed": "a guard could not be asked for job {job} of {task}: {error}",
-    "relay.failed": "events are not published: {error}",
-    "relay.left_to_others": "events of this database go through a broker, {brokers}, which this program does not have: it leaves them to those who do, until holdfast outbox forget-broker says otherwise",
-    "relay.quarantined": "event {event} ({type}, key: {key}) could not be published, and is set aside: {error}",
-    "consumer.failed": "events are not read for a group: {error}",
-    "group.unknown_type": "nobody here knows the type {type}: such messages are kept as strays of the group {group}, the first is {stray}",
-    "group.stray": "a message for the group {group} was not understood, and is kept as stray {stray}: {error}",
-    "transport.group_lost": "{transport} has lost the group {group}, which begins again with all that there is: {error}",
-    "wakeups.polling": "wake-ups do not arrive here; jobs are found by polling",
-}
+# These and what is worse are for people; a part of a sentence in brackets is left out when it has nothing to say.
+_OPTIONAL = re.compile(r"\[([^]]*\{(\w+)\}[^]]*)\]")
 
 
 def tell(name: str, fields: Mapping[str, Any]) -> None:
     """Print the notes that a person should see."""
-    if (form := _TOLD.get(name)) is not None:
+    if (entry := find(name)) is not None and entry.level > logging.DEBUG:
+        form = _OPTIONAL.sub(lambda part: part[1] if fields.get(part[2]) else "", entry.sentence)
         say(form.format_map({key: _short(value) for key, value in fields.items()}))
 
 

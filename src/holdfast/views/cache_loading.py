@@ -107,8 +107,13 @@ class Loader:
             return await self._alone(flight)
         except BaseException as error:
             if isinstance(error, Exception):
-                told = {"key": load.key, "why": str(flight.why), "error": self._values.told(error)}
-                note("cache.load_failed", place=self._place.name, **told)
+                note(
+                    "cache.load_failed",
+                    place=self._place.name,
+                    key=load.key,
+                    why=str(flight.why),
+                    error=self._values.told(error),
+                )
             await to_its_end(self._place.abandon(load, rest=self._terms.rest()))
             raise
         finally:

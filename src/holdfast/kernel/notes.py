@@ -1,0 +1,187 @@
+"""The one list of everything that is noted: its name, its fields, its level in the log, and its sentence.
+
+`tools/check_notes.py` compares it with the source, both ways. A field with `?` behind it is not always given. A part of a
+sentence in [brackets] is left out when a field in it is empty.
+"""
+
+from __future__ import annotations
+
+from logging import DEBUG, ERROR, INFO, WARNING
+
+import msgspec
+
+
+class Entry(msgspec.Struct, frozen=True):
+    name: str  # subject.past_tense
+    fields: tuple[str, ...]  # without those that are not always given
+    optional: tuple[str, ...]
+    level: int
+    sentence: str
+    logger: str
+
+
+def find(name: str) -> Entry | None:
+    return NOTES.get(name)
+
+
+def _entry(logger: str, name: str, fields: str, level: int, sentence: str) -> Entry:
+    names = fields.split()
+    always = tuple(each for each in names if not each.endswith("?"))
+    return Entry(
+        name, always, tuple(each[:-1] for each in names if each.endswith("?")), level, sentence, logger
+    )
+
+
+_JOBS = (
+    ("job.died", "job task error", ERROR, "job {job} of {task} is dead: {error}"),
+    ("job.failed_after_completion", "job task error", ERROR, "job {job} of {task} has succeeded, and its function failed after that: {error}"),
+    ("job.finish_refused", "job task token", WARNING, "job {job} of {task} ended here, but token {token} is no longer its newest: its end is refused"),
+    ("job.gated", "guards jobs", DEBUG, "{jobs} jobs are held: their guard refuses them ({guards})"),
+    ("job.lease_lost", "job task token", WARNING, "job {job} of {task} was lost to another worker; this run is stopped"),
+    ("job.rescued", "job task worker state", WARNING, "job {job} of {task} was lost with worker {worker}: {state} again"),
+    ("job.unknown", "job task reason", ERROR, "job {job} of {task} is unknown, and waits for a person: {reason}"),
+    ("job.unknown_task", "job task why", WARNING, "job {job} waits for a worker that knows it: {why}"),
+    ("executor.failed", "job task error", ERROR, "the end of job {job} of {task} could not be judged: {error}"),
+    ("executor.cannot_settle", "job error", WARNING, "the store could not say whether job {job} is over, and is asked again: {error}"),
+    ("on_dead.failed", "job task error", ERROR, "an on_dead handler failed for job {job} of {task}: {error}"),
+    ("hook.failed", "hook error", ERROR, "the hook {hook} failed: {error}"),
+    ("gate.failed", "job task error", WARNING, "a guard could not be asked for job {job} of {task}: {error}"),
+    ("steps.not_loaded", "job error", WARNING, "the steps of job {job} could not be read yet: {error}"),
+    ("steps.not_written", "job error", WARNING, "a step of job {job} could not be written yet: {error}"),
+)  # fmt: skip
+_WORKER = (
+    ("worker.started", "worker queues", INFO, "worker {worker} takes jobs from {queues}"),
+    ("worker.stopped", "worker", INFO, "worker {worker} has left"),
+    ("worker.trouble", "worker? error", ERROR, "the store cannot be reached: {error}"),
+    ("worker.left_running", "worker tasks", WARNING, "worker {worker} leaves while runs go on that did not stop: {tasks}"),
+    ("worker.no_wakeups", "error", WARNING, "this worker could not wait for wake-ups, and polls: {error}"),
+    ("worker.release_failed", "number error", WARNING, "{number} jobs could not be put back yet: {error}"),
+    ("worker.hold_failed", "jobs error", WARNING, "{jobs} jobs could not be held, and are put back: {error}"),
+    ("worker.room_kept", "worker error", WARNING, "worker {worker} could not give back its right to run a suspect alone: {error}"),
+    ("worker.strays_returned", "worker number", WARNING, "worker {worker} put back {number} jobs that it was given without hearing of it"),
+    ("renewer.failed", "error", ERROR, "leases were not renewed: {error}"),
+    ("loop.blocked", "task seconds", WARNING, "task {task} has blocked the event loop for {seconds} s; make it a plain `def`, or await"),
+)  # fmt: skip
+_UPKEEP = (
+    ("upkeep.failed", "duty error", WARNING, "upkeep failed ({duty}): {error}"),
+    ("scheduler.failed", "schedule error", ERROR, "the scheduler failed (schedule: {schedule}): {error}"),
+    ("schedule.fired", "schedule nominal job", DEBUG, "schedule {schedule} has enqueued job {job} for {nominal}"),
+    ("schedule.passed_over", "schedule nominal why", WARNING, "schedule {schedule} was passed over at {nominal}: {why}"),
+    ("releases.failed", "error", WARNING, "held jobs were not let go: {error}"),
+    ("history.pruned", "jobs", DEBUG, "{jobs} jobs that were over for long are forgotten"),
+    ("history.busy", "day error", WARNING, "the table of finished jobs of {day} is busy: {error}"),
+    ("promote.failed", "jobs error", ERROR, "held jobs could not be made ready ({jobs}): {error}"),
+    ("rescue.passed_over", "worker jobs error", WARNING, "{jobs} jobs of dead workers could not be put back yet[, of worker {worker}]: {error}"),
+    ("claim.answer_lost", "worker error", WARNING, "worker {worker} did not hear what it was given: {error}"),
+)  # fmt: skip
+_GUARDS = (
+    ("breaker.opened", "breaker generation held", WARNING, "breaker {breaker} is open"),
+    ("breaker.half_opened", "breaker generation held", INFO, "breaker {breaker} is half open: it tries a few calls"),
+    ("breaker.closed", "breaker generation held", INFO, "breaker {breaker} is closed"),
+    ("breaker.unheard", "breaker error", WARNING, "other processes could not be told of breaker {breaker}: {error}"),
+    ("limiter.slowed", "limiter key rate paused_for", WARNING, "limiter {limiter} is slowed to {rate} calls a second, after a pause of {paused_for} s[; key: {key}]"),
+    ("limiter.rested", "limiter key paused_for", WARNING, "limiter {limiter} rests for {paused_for} s: the other side says that nothing is left of its quota[; key: {key}]"),
+    ("limiter.full", "limiter keys key", WARNING, "limiter {limiter} knows {keys} keys, and refuses another: {key}"),
+    ("limiter.unheard", "limiter key error", WARNING, "other processes could not be told of limiter {limiter}: {error}[; key: {key}]"),
+    ("guards.alone", "node processes error", WARNING, "guards go on by themselves, each of {processes} processes with its share: {error}"),
+    ("guards.together", "node", INFO, "guards share their state again"),
+    ("guards.slower", "limiter rate burst shared", WARNING, "limiter {limiter} gets {shared} of its {rate} calls a second: burst={burst} is too small to be shared, raise it"),
+    ("guards.late", "limiter key seconds", DEBUG, "the shared quota of limiter {limiter} came {seconds} s late[; key: {key}]"),
+    ("guards.not_given_back", "node error", DEBUG, "quota that was left over could not be given back: {error}"),
+    ("guards.uncounted", "node error", WARNING, "the processes that share guards could not be counted: {error}"),
+    ("guard.gave_up", "guard reason error", WARNING, "guard {guard} does not try again, {reason}: {error}"),
+    ("guard.retried", "guard attempt wait fault error", DEBUG, "guard {guard} tries again in {wait} s, after attempt {attempt}: {error}"),
+    ("classifier.failed", "error failure", ERROR, "a classifier of errors failed on {error}: {failure}"),
+    ("retry_after.ignored", "value", WARNING, "a Retry-After header cannot be read: {value}"),
+    ("deadline.ignored", "value", WARNING, "a deadline header cannot be read: {value}"),
+    ("lock.lost", "lock", WARNING, "the lock {lock} was lost"),
+    ("lock.not_renewed", "lock error", WARNING, "the lock {lock} was not renewed: {error}"),
+    ("lock.not_released", "lock error", WARNING, "the lock {lock} could not be given back, and ends with its lease: {error}"),
+    ("leading.lost", "service", WARNING, "the lease of {service} was lost: another process may have it"),
+    ("leading.not_renewed", "service error", WARNING, "the lease of {service} was not renewed: {error}"),
+    ("leading.not_released", "service error", WARNING, "the lease of {service} could not be given back, and ends by itself: {error}"),
+)  # fmt: skip
+_EVENTS = (
+    ("relay.failed", "error", ERROR, "events are not published: {error}"),
+    ("relay.published", "count", DEBUG, "{count} events are published"),
+    ("relay.lag", "waiting oldest quarantined position rate", DEBUG, "{waiting} events wait to be published, {quarantined} are set aside"),
+    ("relay.event_failed", "event type key error", WARNING, "event {event} ({type}[, key: {key}]) could not be published yet: {error}"),
+    ("relay.quarantined", "event type key error", ERROR, "event {event} ({type}[, key: {key}]) could not be published, and is set aside: {error}"),
+    ("relay.left_to_others", "brokers", WARNING, "events of this database go through a broker, {brokers}, which this program does not have: it leaves them to those who do, until holdfast outbox forget-broker says otherwise"),
+    ("redrive.failed", "event type error", ERROR, "event {event} ({type}) could not be published again: {error}"),
+    ("redrive.done", "count position", INFO, "{count} events were published again, up to position {position}"),
+    ("consumer.failed", "error", ERROR, "events are not read for a group: {error}"),
+    ("group.delivered", "group count again", DEBUG, "{count} events are delivered to the group {group}, {again} had been before"),
+    ("group.unknown_type", "group stray type", WARNING, "nobody here knows the type {type}: such messages are kept as strays of the group {group}, the first is {stray}"),
+    ("group.stray", "group stray error", WARNING, "a message for the group {group} was not understood, and is kept as stray {stray}: {error}"),
+    ("events.pruned", "events deliveries", DEBUG, "{events} events and {deliveries} deliveries that nobody needs any more are forgotten"),
+    ("transport.group_lost", "transport topic? group error", WARNING, "{transport} has lost the group {group}, which begins again with all that there is: {error}"),
+    ("transport.stream_made", "transport topic", INFO, "{transport} has a new stream for the topic {topic}"),
+    ("transport.not_closed", "transport error", WARNING, "the connection to {transport} could not be closed: {error}"),
+)  # fmt: skip
+_SAGAS = (
+    ("saga.over", "saga name state", DEBUG, "saga {saga} of {name} is over: {state}"),
+    ("saga.undoing", "saga name error", WARNING, "saga {saga} of {name} is being undone: {error}"),
+    ("saga.step_undone", "saga name step", DEBUG, "saga {saga} of {name} has undone its step {step}"),
+    ("saga.stuck", "saga name state error", ERROR, "saga {saga} of {name} is {state}: {error}"),
+    ("saga.parked", "saga", ERROR, "saga {saga} is parked: its job will not carry it any further"),
+    ("saga.module_broken", "module error", ERROR, "the module {module}, which a saga needs, cannot be imported: {error}"),
+    ("sagas.failed", "error", ERROR, "events are not handed to sagas: {error}"),
+    ("saga.not_read", "job error", WARNING, "the saga of job {job} could not be read yet: {error}"),
+    ("saga.not_moved", "job error", WARNING, "the saga of job {job} could not be written yet: {error}"),
+    ("saga.not_heard", "job error", WARNING, "the saga of job {job} could not begin to wait for an event yet: {error}"),
+    ("saga.not_started", "job error", WARNING, "a child of a saga, job {job}, could not be started yet: {error}"),
+    ("saga.not_cancelled", "job error", WARNING, "a child of a saga, {job}, could not be cancelled yet: {error}"),
+)  # fmt: skip
+_VIEWS = (
+    ("view.failed", "error", ERROR, "a view is not kept up to date: {error}"),
+    ("view.applied", "view generation position rows", DEBUG, "view {view} is at position {position}: {rows} rows are written"),
+    ("view.lag", "view events seconds aside", DEBUG, "view {view} is {events} events behind, {seconds} s; {aside} are set aside"),
+    ("view.late_ignored", "view event position", WARNING, "view {view} ignores event {event}, at position {position}: it has a newer one of its key"),
+    ("view.set_aside", "view event key error", ERROR, "view {view} sets event {event} aside[, key: {key}]: {error}"),
+    ("view.switched", "view generation", INFO, "view {view} is built anew, and serves generation {generation}"),
+    ("view.trouble", "view trouble", ERROR, "view {view}: {trouble}"),
+)  # fmt: skip
+_CACHE = (
+    ("cache.unreachable", "place verb error", WARNING, "the cache in {place} does not answer ({verb}): {error}"),
+    ("cache.unreadable", "key error", WARNING, "what the cache has for {key} cannot be read, and is loaded anew: {error}"),
+    ("cache.load_failed", "place key why error", WARNING, "loading {key} for the cache failed ({why}): {error}"),
+    ("cache.lease_lost", "place key", DEBUG, "another process may load {key} for the cache by now"),
+    ("cache.outdated", "place key", DEBUG, "{key} was invalidated while it was loaded"),
+    ("cache.refresh_put_off", "place key", DEBUG, "{key} is not refreshed yet: too many others are"),
+    ("cache.waited_in_vain", "place key", DEBUG, "another process did not load {key} in time"),
+    ("cache.invalidation_lost", "place number", ERROR, "{number} invalidations are forgotten: the cache in {place} has not answered for too long"),
+    ("cache.invalidation_owed", "place number", WARNING, "{number} invalidations have not reached the cache in {place} yet"),
+)  # fmt: skip
+_STORE = (
+    ("store.tried_again", "store error", WARNING, "{store} is asked again: {error}"),
+    ("store.not_durable", "store setting", WARNING, "{setting} is off in {store}: a power failure can lose what was acknowledged"),
+    ("store.sessions_ended", "count", WARNING, "{count} sessions of the database, whose transactions stood still for too long, were ended"),
+    ("store.thread_died", "thread error", ERROR, "the thread {thread} of the store has died: {error}"),
+    ("wakeups.polling", "store reason", WARNING, "wake-ups do not arrive here; jobs are found by polling: {reason}"),
+    ("wakeups.hint_lost", "error", DEBUG, "a wake-up was not sent: {error}"),
+)  # fmt: skip
+_PROCESS = (
+    ("task.failed", "task error", ERROR, "the background task {task} failed: {error}"),
+    ("thread.failed", "thread error", ERROR, "the thread {thread} failed: {error}"),
+    ("periodic.failed", "name error", WARNING, "{name} failed, and is tried again: {error}"),
+    ("service.stop_failed", "service error", ERROR, "{service} could not be stopped: {error}"),
+    ("signal.failed", "error", ERROR, "a signal was heard, and acting on it failed: {error}"),
+    ("reply.unheard", "count", DEBUG, "{count} answers found nobody who waits for them: their event loop is closed"),
+)  # fmt: skip
+NOTES = {
+    name: _entry(f"holdfast.{logger}", name, fields, level, sentence)
+    for logger, entries in {
+        "jobs": _JOBS,
+        "worker": _WORKER,
+        "upkeep": _UPKEEP,
+        "guards": _GUARDS,
+        "events": _EVENTS,
+        "sagas": _SAGAS,
+        "views": _VIEWS,
+        "cache": _CACHE,
+        "store": _STORE,
+        "process": _PROCESS,
+    }.items()
+    for name, fields, level, sentence in entries
+}
