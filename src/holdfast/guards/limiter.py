@@ -162,7 +162,9 @@ class Limiter:
         if not fits:
             raise self._too_much(cost)
         if (found := carried(self, key, cost)) is not None and now + longest >= found.at and found.spend(now):
-            return Reservation(self, found.key, cost, max(now, found.at), found.receipt, until=found.until)
+            lender = found if found.is_kept else None
+            at = max(now, found.at)
+            return Reservation(self, found.key, cost, at, found.receipt, until=found.until, lender=lender)
         with self._lock:
             meter = self._registry.get(key, now) if key else self._single
             if meter is not None:

@@ -22,22 +22,41 @@ class Giver(Protocol):
 class Reservation:
     """The right to make one call from `at` on, a moment of the monotonic clock, until a second later at most.
 
-    It is void when the other side asks for a pause meanwhile.
+    It is void when the other side asks for a pause meanwhile. One that is kept belongs to the run that it let begin: the
+    limiter never gets it back, and it is still good for one call of that run. `lender` is the one that this was taken from.
     """
 
-    __slots__ = ("_giver", "at", "cost", "is_open", "key", "receipt", "until")
+    __slots__ = ("_giver", "_lender", "at", "cost", "is_kept", "is_open", "key", "receipt", "until")
 
     def __init__(
-        self, giver: Giver, key: str, cost: float, at: float, receipt: Receipt, *, until: float | None = None
+        self,
+        giver: Giver,
+        key: str,
+        cost: float,
+        at: float,
+        receipt: Receipt,
+        *,
+        until: float | None = None,
+        lender: Reservation | None = None,
     ) -> None:
         self._giver, self.key, self.cost, self.at, self.receipt = giver, key, cost, at, receipt
+        self._lender = lender
         self.until = at + HOLD if until is None else until
         self.is_open = True  # neither spent nor given back
+        self.is_kept = False
+
+    def keep(self) -> None:
+        """Its run begins, and has spent it by that."""
+        self.is_kept = True
 
     def give_back(self) -> None:
         """The call will not be made. After it was spent this does nothing."""
-        if self.is_open:
-            self.is_open = False
+        if not self.is_open:
+            return
+        self.is_open = False
+        if self._lender is not None:
+            self._lender.is_open = True  # for the next call of its run
+        elif not self.is_kept:
             self._giver.take_back(self)
 
     def left(self, now: float) -> float:
@@ -60,7 +79,7 @@ _carried: ContextVar[Reservation | None] = ContextVar("holdfast_reservation", de
 
 @contextmanager
 def carrying(reservation: Reservation | None) -> Generator[Reservation | None, None, None]:
-    """The first call inside that needs this limiter and key spends it; if there is none, it is given back at the end."""
+    """The first call inside that needs this limiter and key spends it; if there is none, it is given back at the end, unless it is kept."""
     mark = _carried.set(reservation)
     try:
         yield reservation

@@ -151,6 +151,8 @@ class Executor:
         if run.reservation is None and run.visit is None and claim.deadline is None:
             result = await self._result(job, body)
         else:
+            if run.reservation is not None:
+                run.reservation.keep()  # from here on it is spent, also when the task makes no call
             with carrying(run.reservation), visiting(run.visit), deadline(run.time_left()):
                 result = await self._result(job, body)
         return await self._returned(run, job, result)

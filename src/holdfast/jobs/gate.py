@@ -20,7 +20,7 @@ _FULL = 0.01  # seconds after which a full bulkhead may have room
 
 
 class Gate:
-    """Of one worker. It takes quota for each run, which the first call inside spends."""
+    """Of one worker. It takes quota for each run, which that has spent when it begins; it is good for its first call, too."""
 
     def __init__(self) -> None:
         # By guard: the one that finds out, while its breaker is half open, and how many calls had ended by then.

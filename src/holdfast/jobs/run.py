@@ -49,7 +49,7 @@ class Run:
         self.stop: Stop | None = None
         self.reason = ""  # of a cancellation
         self.ending: Outcome | None = None  # how it ends, as soon as that is known
-        self.reservation: Reservation | None = None  # quota of its guard, for the first call inside
+        self.reservation: Reservation | None = None  # of its guard: spent when the run begins
         self.visit: Visit | None = None  # it finds out whether what its guard stands before is well again
         self.finish: Finish | None = None  # the same on its way to the store
         self.over = False  # its body has ended, and only the token decides what becomes of it
