@@ -24,6 +24,7 @@ from holdfast.store.sqlite.store import SqliteStore
 from holdfast.store.states import Held
 from holdfast.store.steps import Step
 from holdfast.store.view_records import ViewBatch
+from holdfast.store.worker_records import NewWorker
 
 VALUES = [
     None, 5, -1, 1.5, float("nan"), float("inf"), "", "x" * 10_000, "a\ud83e", "a\0b", b"a", [], {}, object(), True,
@@ -35,6 +36,7 @@ SCOPE = KeyScope("a", "b", "c")
 KEY, LEASE = KeyClaim(SCOPE, "k", 1, 0.0), Lease("n", "w", 1, 0.0)
 GRANT = Grant("g", "k", 1.0, 0.0, 1.0, 0.0, 0, 5.0, 0.0)
 PROBE = Probe("g", "n", 1, 5.0)
+WORKER = NewWorker(name="w", host="h", pid=1, version="1")
 LOAD = Load("k", 1, 0.0, ("t",), (1,))
 FINISHES = [Finish(CLAIM, Done())]
 CLAIMING = {"lease": 30, "worker": "w"}
@@ -96,6 +98,13 @@ VERBS = {
     "leases.steal": (["n"], {"actor": "a", "reason": "r"}),
     "leases.prune": ([], {"limit": 5}),
     "sessions.end_stuck": ([], {"after": 60}),
+    "workers.register": ([WORKER], {"ttl": 5}),
+    "workers.beat": (["w"], {"ttl": 5, "draining": True}),
+    "workers.leave": (["w"], {}),
+    "workers.bury": (["w"], {}),
+    "workers.charge": ([{"w": 1}], {}),
+    "workers.find": ([], {"limit": 5}),
+    "workers.prune": ([], {"keep": 60, "limit": 5}),
     "schedules.tick": (["s", 5.0, NewJob(id=new_id(), task="t")], {}),
     "schedules.begin": (["begun"], {}),
     "schedules.last": (["s"], {}),

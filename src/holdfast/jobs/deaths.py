@@ -11,7 +11,7 @@ from holdfast.jobs.blocking import Portal
 from holdfast.jobs.job import Job
 from holdfast.jobs.registry import Registry
 from holdfast.kernel.clock import timeout
-from holdfast.kernel.errors import TROUBLE, TransactionEnded
+from holdfast.kernel.errors import TROUBLE, HoldfastError, TransactionEnded
 from holdfast.kernel.spawn import is_cancelled
 from holdfast.kernel.telemetry import note
 from holdfast.store.ports import Store, Tx
@@ -40,6 +40,7 @@ class Deaths:
 
     async def rescue_worker(self, worker: str) -> list[Rescue]:
         """The same at once for a worker whose process is known to be dead."""
+        await self._told(self._store.workers.bury(worker))
         return await self._together(lambda tx: self._store.claims.rescue_worker(worker, tx=tx))
 
     async def _together(self, rescue: Rescuer) -> list[Rescue]:
@@ -51,7 +52,18 @@ class Deaths:
             note("job.rescued", job=each.job_id, task=each.task, worker=each.worker, state=each.state)
             if each.state is State.DEAD and self._registry.hooks.heard("on_dead"):
                 await self._tell_hooks(each)
+        if rescued:
+            await self._told(
+                self._store.workers.charge(Counter(each.worker for each in rescued if each.worker))
+            )
         return rescued
+
+    async def _told(self, write: Awaitable[object]) -> None:
+        """For people who look at workers: a failure keeps no job from coming back."""
+        try:
+            await write
+        except HoldfastError as error:
+            note("worker.not_shown", worker=None, error=repr(error))
 
     async def _tell_hooks(self, dead: Rescue) -> None:
         record = await self._store.jobs.get(dead.job_id)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Mapping, Sequence
 
+from holdfast.jobs.presence import Presence
 from holdfast.jobs.run import Run, Stop
 from holdfast.kernel.clock import monotonic, sleep, timeout
 from holdfast.kernel.randomness import jittered
@@ -27,9 +28,18 @@ class Renewer:
     """`stuck` is called, on the renewer's own thread, when a run cannot be stopped in time."""
 
     def __init__(
-        self, store: Store, runs: Runs, *, lease: float, stuck: Callable[[str], None] | None = None
+        self,
+        store: Store,
+        runs: Runs,
+        *,
+        lease: float,
+        stuck: Callable[[str], None] | None = None,
+        presence: Presence | None = None,
     ) -> None:
         self._home, self._runs, self._lease, self._stuck = store, runs, lease, stuck
+        self._presence = (
+            presence  # its signs of life come from here, so that a blocked loop is not taken for a death
+        )
         self._loop = asyncio.get_running_loop()
         self._beside: Beside | None = None
         self._bell: asyncio.Event | None = None
@@ -82,6 +92,8 @@ class Renewer:
                     await self._nap(jittered(min(1.0, self._lease / 30)))
         finally:
             watch.cancel()
+            if self._presence is not None:
+                await self._presence.rest()
 
     async def _serve(self) -> None:
         """Renew until the end, through a store of our own where there is one: another each time, should one be half open."""
@@ -93,6 +105,8 @@ class Renewer:
             await store.open()
             await self._turns(store)
         finally:
+            if self._presence is not None:
+                await self._presence.rest()
             await store.close()
 
     async def _watch(self) -> None:
@@ -110,6 +124,8 @@ class Renewer:
         """Renew at a third of the lease. What is not answered by the second third is asked again."""
         while not self._stopping:
             await self._nap(min(_LOOKS, self._lease / 12))  # not longer: someone may ask for an early look
+            if self._presence is not None:
+                self._presence.look(store)
             if monotonic() < self._due:
                 continue
             try:

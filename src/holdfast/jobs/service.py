@@ -14,6 +14,7 @@ from holdfast.jobs.deaths import Deaths
 from holdfast.jobs.enqueue import Enqueuer
 from holdfast.jobs.executor import Executor
 from holdfast.jobs.pace import check_slots
+from holdfast.jobs.presence import Presence
 from holdfast.jobs.registry import Registry
 from holdfast.jobs.releases import TTL as RELEASES_TTL
 from holdfast.jobs.releases import Releases
@@ -26,6 +27,7 @@ from holdfast.jobs.upkeep import TTL as UPKEEP_TTL
 from holdfast.jobs.worker import Worker
 from holdfast.kernel.clock import monotonic
 from holdfast.kernel.errors import TROUBLE, UsageError
+from holdfast.kernel.here import host, version
 from holdfast.kernel.ids import new_id
 from holdfast.kernel.names import check_name, check_seconds
 from holdfast.kernel.service import Periodic, Service, Services
@@ -34,6 +36,7 @@ from holdfast.kernel.telemetry import note
 from holdfast.kernel.threads import Threads
 from holdfast.store.ports import Store
 from holdfast.store.states import Held
+from holdfast.store.worker_records import NewWorker
 
 LEASE = 30.0  # seconds for which a claim is held without a sign of life
 GRACE = 30.0  # seconds that running jobs have to end when the worker leaves
@@ -102,7 +105,9 @@ class WorkerService:
     async def _start(self, stack: AsyncExitStack) -> None:
         """In this order, and stopped in reverse: renewals go on until the last job has ended, and what it used is closed."""
         runs: dict[tuple[str, int], Run] = {}
-        renewer = Renewer(self._store, runs, lease=self._lease, stuck=self._stuck)
+        presence = Presence(self._description(), ttl=self._lease, is_draining=self._is_draining)
+        stack.push_async_callback(presence.end, self._store)
+        renewer = Renewer(self._store, runs, lease=self._lease, stuck=self._stuck, presence=presence)
         await renewer.start()
         stack.push_async_callback(renewer.stop)
         resources = await stack.enter_async_context(self._registry.resources.opened())
@@ -137,8 +142,18 @@ class WorkerService:
         await services.start()
         stack.push_async_callback(services.stop)
         self._troubles = [worker.trouble, renewer.trouble, services.trouble]
+        await presence.begin(self._store)
         await worker.start()
         stack.push_async_callback(self._stop_worker)
+
+    def _description(self) -> NewWorker:
+        return NewWorker(
+            name=self.name, host=host(), pid=os.getpid(), version=version(),
+            queues=self._slots, tasks=tuple(self._registry.names),
+        )  # fmt: skip
+
+    def _is_draining(self) -> bool:
+        return self._stopping is not None
 
     async def _let_known_go(self) -> None:
         """Jobs that another worker did not know, and this one does: such as those of the newer version during a deploy."""

@@ -15,6 +15,7 @@ from holdfast.kernel.telemetry import note
 from holdfast.store.bell import ARRIVED
 from holdfast.store.ports import Store
 from holdfast.store.records import Lease
+from holdfast.store.worker_records import KEPT as DEAD_KEPT
 
 LEASE_NAME = "holdfast:upkeep"
 TTL = 5.0  # seconds; a killed holder's successor begins after that
@@ -144,6 +145,7 @@ class Upkeep(Looping):
         pruned = await self._store.history.prune(keep=self._keep)
         await self._store.keys.prune(limit=1000)
         await self._store.leases.prune(limit=1000)
+        await self._store.workers.prune(keep=DEAD_KEPT, limit=1000)
         await self._store.guards.prune(limit=1000)
         await self._store.versions.prune(keep=_SEEN_KEPT, limit=1000)
         # A generation of a view may have millions of rows. One part a turn: rescue and promotion do not wait for all of it.

@@ -59,6 +59,7 @@ _WORKER = (
     ("worker.hold_failed", "jobs error", WARNING, "{jobs} jobs could not be held, and are put back: {error}"),
     ("worker.room_kept", "worker error", WARNING, "worker {worker} could not give back its right to run a suspect alone: {error}"),
     ("worker.strays_returned", "worker number", WARNING, "worker {worker} put back {number} jobs that it was given without hearing of it"),
+    ("worker.not_shown", "worker error", WARNING, "[worker {worker}: ]its row for `holdfast workers` could not be written: {error}"),
     ("renewer.failed", "error", ERROR, "leases were not renewed: {error}"),
     ("loop.blocked", "task seconds", WARNING, "task {task} has blocked the event loop for {seconds} s; make it a plain `def`, or await"),
 )  # fmt: skip

@@ -34,6 +34,7 @@ from holdfast.runtime.declaring_views import DeclaringViews
 from holdfast.runtime.eventing import Eventing
 from holdfast.runtime.outbox import OutboxView
 from holdfast.runtime.views import Blocking, JobsView, QueuesView
+from holdfast.runtime.workers import WorkersView
 from holdfast.sagas.sagas import Sagas
 from holdfast.store.ports import Store, Tx
 from holdfast.transport.port import Transport
@@ -105,6 +106,7 @@ class Holdfast(Declaring, DeclaringSagas, DeclaringViews, DeclaresCache, Eventin
         self.sagas.keep_in(self.store)
         self.jobs = JobsView(self.store)
         self.queues = QueuesView(self.store)
+        self.workers = WorkersView(self.store)
         self.dead = DeadLetters(self.store, self.registry)
         self.unknown = UnknownJobs(self.store)
         self.outbox = OutboxView(self.store, self.bus)

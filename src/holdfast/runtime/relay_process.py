@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import signal
 
+from holdfast.jobs.presence import Presence, PresenceService
 from holdfast.jobs.service import check_tables
 from holdfast.kernel.errors import TROUBLE, TransportUnavailable
+from holdfast.kernel.here import host, version
 from holdfast.kernel.ids import new_id
 from holdfast.kernel.processes import exit_now
 from holdfast.kernel.service import Services
@@ -14,6 +17,7 @@ from holdfast.kernel.signals import on_signals
 from holdfast.kernel.telemetry import note, subscribe
 from holdfast.runtime.app import Holdfast
 from holdfast.runtime.worker_process import EXIT_SECOND_SIGNAL, say, tell
+from holdfast.store.worker_records import NewWorker
 
 
 async def run_relay(hf: Holdfast) -> int:
@@ -28,12 +32,17 @@ async def run_relay(hf: Holdfast) -> int:
         async with hf:
             await check_tables(hf.store)
             await _make_known(hf, name)  # also while another relay publishes, perhaps one of an older version
-            async with Services([hf.bus.relay(name)]):
+            async with Services([hf.bus.relay(name), _presence(hf, name)]):
                 say(f"{name} publishes events of {hf.location!r}")
                 return await leaving
     finally:
         unsubscribe()
         forget()
+
+
+def _presence(hf: Holdfast, name: str) -> PresenceService:
+    relay = NewWorker(name=name, role="relay", host=host(), pid=os.getpid(), version=version())
+    return PresenceService(hf.store, Presence(relay))
 
 
 async def _make_known(hf: Holdfast, name: str) -> None:

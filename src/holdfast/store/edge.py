@@ -13,6 +13,7 @@ from holdfast.store import checks as c
 from holdfast.store import event_checks as e
 from holdfast.store import saga_checks as s
 from holdfast.store import view_checks as v
+from holdfast.store import worker_checks as w
 from holdfast.store.cache_ports import SharedCache
 from holdfast.store.fleet_ports import SharedGuards
 
@@ -119,6 +120,19 @@ RULES: dict[str, dict[str, dict[str, Check]]] = {
         "prune": {"limit": _limit},
     },
     "Sessions": {"end_stuck": {"after": partial(check_seconds, "after")}},
+    "Workers": {
+        "register": {"worker": w.check_new_worker, "ttl": partial(c.check_lease, "ttl")},
+        "beat": {
+            "name": _worker,
+            "ttl": partial(c.check_lease, "ttl"),
+            "draining": partial(c.check_flag, "draining"),
+        },
+        "leave": {"name": _worker},
+        "bury": {"name": _worker},
+        "charge": {"rescued": w.check_rescued},
+        "find": {"limit": _limit},
+        "prune": {"keep": partial(check_seconds, "keep"), "limit": _limit},
+    },
     "Schedules": {
         "begin": {"schedule": _name("schedule")},
         "tick": {

@@ -15,6 +15,7 @@ from holdfast.store.records import (
 )
 from holdfast.store.saga_ports import Sagas
 from holdfast.store.view_ports import Versions, Views
+from holdfast.store.worker_ports import Workers
 
 
 class Tx(Protocol):
@@ -60,6 +61,8 @@ class Store(Protocol):
     def leases(self) -> Leases: ...
     @property
     def sessions(self) -> Sessions: ...
+    @property
+    def workers(self) -> Workers: ...
     @property
     def schedules(self) -> Schedules: ...
     @property

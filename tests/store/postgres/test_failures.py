@@ -327,6 +327,7 @@ async def test_without_tables_every_verb_says_migrate(empty_postgres_url):
         "0011_saga_portions",
         "0012_saga_events",
         "0013_stray_types",
+        "0014_workers",
     ]
     await store.close()
 

@@ -257,6 +257,7 @@ async def test_migrate_takes_as_long_as_it_takes(empty_postgres_url):
         "0011_saga_portions",
         "0012_saga_events",
         "0013_stray_types",
+        "0014_workers",
     ]
     await slow.close()
 

@@ -41,6 +41,7 @@ from holdfast.store.postgres.url import Target, parse
 from holdfast.store.postgres.versions import Versions
 from holdfast.store.postgres.views import Views
 from holdfast.store.postgres.wakeups import Wakeups
+from holdfast.store.postgres.workers import Workers
 from holdfast.store.statements import Procedure, Statement
 
 T = TypeVar("T")
@@ -65,6 +66,7 @@ class PostgresStore:
         self.history = History(self)
         self.leases = Leases(self)
         self.sessions = Sessions(self)
+        self.workers = Workers(self)
         self.schedules = Schedules(self)
         self.views = Views(self)
         self.versions = Versions(self)

@@ -38,6 +38,7 @@ from holdfast.store.sqlite.transaction import SqliteTx
 from holdfast.store.sqlite.versions import Versions
 from holdfast.store.sqlite.views import Views
 from holdfast.store.sqlite.wakeups import Wakeups
+from holdfast.store.sqlite.workers import Workers
 from holdfast.store.sqlite.writer import Session, Writer
 from holdfast.store.unknown import still_unknown
 
@@ -64,6 +65,7 @@ class SqliteStore:
         self.history = History(self)
         self.leases = Leases(self)
         self.sessions = Sessions(self)
+        self.workers = Workers(self)
         self.schedules = Schedules(self)
         self.views = Views(self)
         self.versions = Versions(self)

@@ -55,6 +55,7 @@ from holdfast.testing.conformance.versions import VersionsConformance
 from holdfast.testing.conformance.view_generations import ViewGenerationsConformance
 from holdfast.testing.conformance.views import ViewsConformance
 from holdfast.testing.conformance.wakeups import WakeupsConformance
+from holdfast.testing.conformance.workers import WorkersConformance
 
 __all__ = [
     "AuditConformance",
@@ -100,6 +101,7 @@ __all__ = [
     "ViewGenerationsConformance",
     "ViewsConformance",
     "WakeupsConformance",
+    "WorkersConformance",
 ]
 
 
@@ -115,6 +117,7 @@ class StoreConformance(
     QueuesConformance,
     HistoryConformance,
     LeasesConformance,
+    WorkersConformance,
     SchedulesConformance,
     KeysConformance,
     GuardsConformance,
