@@ -104,6 +104,9 @@ class EitherTx(BlockingTx):
     def fetch(self, sql: str, /, *params: Any) -> Any:
         return self.inner.fetch(sql, *params) if _on_loop() else super().fetch(sql, *params)
 
+    def savepoint(self) -> Any:
+        return self.inner.savepoint() if _on_loop() else super().savepoint()
+
 
 def _on_loop() -> bool:
     try:

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Coroutine
-from contextlib import AbstractAsyncContextManager
+from collections.abc import Callable, Coroutine, Generator
+from contextlib import AbstractAsyncContextManager, AbstractContextManager, contextmanager
 from functools import partial
 from types import TracebackType
 from typing import Any, Protocol, TypeVar
@@ -164,6 +164,21 @@ class BlockingTx:
 
     def fetch(self, sql: str, /, *params: Any) -> list[tuple[Any, ...]]:
         return self._portal.run(lambda: self.inner.fetch(sql, *params))
+
+    def savepoint(self) -> AbstractContextManager[None]:
+        """`with tx.savepoint():` an exception takes back what the block has done, and the transaction goes on."""
+        return self._savepoint()
+
+    @contextmanager
+    def _savepoint(self) -> Generator[None, None, None]:
+        point = self.inner.savepoint()
+        self._portal.run(point.__aenter__)
+        try:
+            yield
+        except BaseException as error:
+            self._portal.run(partial(point.__aexit__, type(error), error, error.__traceback__))
+            raise
+        self._portal.run(partial(point.__aexit__, None, None, None))
 
 
 def inner(tx: object) -> object:

@@ -26,6 +26,9 @@ class Tx(Protocol):
 
     async def fetch(self, sql: str, /, *params: Any) -> list[tuple[Any, ...]]: ...
 
+    def savepoint(self) -> AbstractAsyncContextManager[None]:
+        """`async with tx.savepoint():` an exception takes back what the block has done, and the transaction goes on."""
+
 
 class Audit(Protocol):
     async def write(self, entry: AuditEntry, *, tx: object | None = None) -> None: ...

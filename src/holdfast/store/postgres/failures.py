@@ -5,8 +5,10 @@ from __future__ import annotations
 import asyncpg
 
 from holdfast.kernel.errors import (
+    Deadlock,
     HoldfastError,
     SchemaMissing,
+    SerializationFailure,
     StoreError,
     StoreFull,
     StoreReadOnly,
@@ -44,6 +46,8 @@ _MEANINGS: tuple[tuple[set[str], type[HoldfastError], str], ...] = (
     ({"25006"}, StoreReadOnly, "PostgreSQL accepts no writes now ({}). Nothing was stored."),
     ({"53100"}, StoreFull, "PostgreSQL has no space left ({}). Nothing was stored."),
     ({"55P03"}, Blocked, "Another transaction has what this needs ({}). Nothing was stored."),
+    ({"40001"}, SerializationFailure, "Another transaction was first ({}). Nothing was stored."),
+    ({"40P01"}, Deadlock, "This and another transaction waited for each other ({}). Nothing was stored."),
     (_TRANSIENT | _BUSY, StoreUnavailable, "PostgreSQL could not do it in time ({}). Nothing was stored."),
     (
         {"25P02", "25P03", "25P04"},

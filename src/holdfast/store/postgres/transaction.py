@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator, Callable, Generator
-from contextlib import asynccontextmanager, contextmanager
+from collections.abc import AsyncGenerator, Callable
+from contextlib import asynccontextmanager
 from types import TracebackType
 from typing import Any, Protocol, Self, TypeVar
 
@@ -15,13 +15,16 @@ from holdfast.kernel.errors import TransactionEnded, UsageError
 from holdfast.store.checks import check_sql
 from holdfast.store.postgres.connection import FREE_PLANNING, OUR_PLANNING, RESET, Database, commit, drive
 from holdfast.store.postgres.failures import FAILURES, is_fenced, is_lost, is_unsent, translate
-from holdfast.store.statements import ONE_AT_A_TIME, Procedure, may_be_several, refuse_chain
+from holdfast.store.postgres.meanings import WRONG_VALUES, meaning
+from holdfast.store.standing import ROLLED_BACK, Savepoint, Standing, goes_back
+from holdfast.store.statements import Procedure, may_be_several, refuse_chain
 
 T = TypeVar("T")
 
 # The caller's own statements are planned as anywhere else.
 _BEGIN = f"""BEGIN ISOLATION LEVEL READ COMMITTED; {FREE_PLANNING}
     SET LOCAL idle_in_transaction_session_timeout = '60s'"""
+_CHANGING = ("INSERT", "UPDATE", "DELETE", "MERGE", "COPY")
 _BY_HAND = "was ended by a COMMIT or ROLLBACK in it; leave that to the end of the `async with` block"
 
 
@@ -41,6 +44,7 @@ class PostgresTx:
         self._used = False  # by statements of the caller's own
         self._plans_freely = True
         self._fenced = False  # it leads to a server that takes no writes: the next one shall look for another
+        self.standing = Standing()
         self._ended: str | None = "has not begun: use it as `async with store.transaction() as tx`"
         self._turn = asyncio.Lock()  # tasks that share it: a connection takes one statement at a time
 
@@ -60,6 +64,11 @@ class PostgresTx:
             if ended is not None:
                 if kind is None:
                     raise TransactionEnded(f"The transaction {ended}.")
+            elif kind is None and self.standing.failure is not None:
+                await self._connection.execute("ROLLBACK")
+                broken, soiled = await self._clean()
+                broken = broken or self._fenced
+                raise self.standing.ended(ROLLED_BACK)
             elif kind is None:
                 crashpoint("transaction.before_commit")
                 await self._commit()
@@ -73,7 +82,7 @@ class PostgresTx:
                 broken = broken or self._fenced
         except FAILURES as failure:
             if kind is None:
-                raise self._failed(failure) if is_unsent(failure) else translate(failure) from failure
+                raise self._failed(failure) if is_unsent(failure) else meaning(failure) from failure
             # The caller's own error matters more; the server rolls back when the connection is closed.
         finally:
             self.database.pool.release(self._connection, broken=broken, soiled=soiled)
@@ -93,8 +102,8 @@ class PostgresTx:
         """Run one statement with `$1`, `$2` …; returns how many rows it changed."""
         async with self._own_statement(sql):
             status = await self._run_one(sql, params)
-        number = status.rpartition(" ")[2]
-        return int(number) if number.isdigit() else 0
+        verb, _, number = status.rpartition(" ")
+        return int(number) if verb.partition(" ")[0] in _CHANGING else 0
 
     async def _run_one(self, sql: str, params: tuple[Any, ...]) -> str:
         """A prepared statement is one: a COMMIT hidden behind it is refused by the server."""
@@ -110,47 +119,89 @@ class PostgresTx:
             rows = await self._connection.fetch(sql, *params)
         return [tuple(row) for row in rows]
 
+    def savepoint(self) -> Savepoint:
+        """`async with tx.savepoint():` an exception takes back what the block has done, and the transaction goes on."""
+        return Savepoint(self)
+
     @asynccontextmanager
     async def _own_statement(self, sql: str) -> AsyncGenerator[None, None]:
         """One of the caller's own, in its turn."""
         check_sql(sql)
         refuse_chain(sql)
-        self._check()
-        async with self._turn:
-            self._check()
+        async with self._in_turn(sql):
             self._used = True
-            try:
-                await self._plan(freely=True)
-                with _one_statement():
+            with self.standing.failing(Exception, asyncio.CancelledError):
+                try:
+                    await self._plan(freely=True)
                     yield
-            except FAILURES as error:
-                raise self._failed(error) from error
-            finally:
-                self._look_for_end()
+                except (*FAILURES, *WRONG_VALUES) as error:
+                    raise self._failed(error) from error
+                finally:
+                    self._look_for_end()
+            if goes_back(sql):
+                self.standing.recover()
+
+    @asynccontextmanager
+    async def _in_turn(self, sql: str = "") -> AsyncGenerator[None, None]:
+        self._check(sql)
+        async with self._turn:
+            self._check(sql)
+            yield
 
     async def run(self, procedure: Procedure[T], *, is_large: bool = False, plans: bool = False) -> T:
         """Do one of the store's verbs in this transaction. To plan a large one each time takes longer than to run it.
 
         `plans`: it says so itself, with its first statement.
         """
-        self._check()
+        async with self._in_turn():
+            with self.standing.failing(asyncio.CancelledError):
+                try:
+                    if is_large:
+                        await self._plan(freely=False)
+                    self._plans_freely = self._plans_freely and not plans
+                    return await drive(self._connection, procedure)
+                except FAILURES as error:
+                    self.standing.fail(failed := self._failed_verb(error))
+                    raise failed from error
+
+    def _failed_verb(self, error: BaseException) -> BaseException:
+        return self._failed(error) if is_lost(error) or is_unsent(error) else translate(error)
+
+    async def save(self, name: str) -> bool:
+        async with self._in_turn():
+            await self._command(f"SAVEPOINT {name}")
+            return self._plans_freely
+
+    async def release(self, name: str) -> None:
+        async with self._in_turn():
+            await self._command(f"RELEASE SAVEPOINT {name}")
+
+    async def undo(self, name: str, memo: bool) -> None:
+        """Also after a failure, which is over then. The settings of the planner go back with it."""
+        self._check_open()
         async with self._turn:
-            self._check()
+            self._check_open()
+            await self._command(f"ROLLBACK TO SAVEPOINT {name}; RELEASE SAVEPOINT {name}")
+            self._plans_freely = memo
+            self.standing.recover()
+
+    async def _command(self, sql: str) -> None:
+        with self.standing.failing(Exception, asyncio.CancelledError):
             try:
-                if is_large:
-                    await self._plan(freely=False)
-                self._plans_freely = self._plans_freely and not plans
-                return await drive(self._connection, procedure)
+                await self._connection.execute(sql)
             except FAILURES as error:
-                failed = self._failed(error)
-                raise (failed if is_lost(error) or is_unsent(error) else translate(error)) from error
+                raise self._failed(error) from error
 
     async def _plan(self, *, freely: bool) -> None:
         if freely != self._plans_freely:
             await self._connection.execute(FREE_PLANNING if freely else OUR_PLANNING)
             self._plans_freely = freely
 
-    def _check(self) -> None:
+    def _check(self, sql: str = "") -> None:
+        self._check_open()
+        self.standing.check(sql)
+
+    def _check_open(self) -> None:
         if self._ended is not None:
             raise TransactionEnded(f"The transaction {self._ended}.")
         self.database.pool.check_process()
@@ -182,7 +233,7 @@ class PostgresTx:
         await commit(self._connection)
 
     def _failed(self, error: BaseException) -> BaseException:
-        """An error of the caller's own SQL is the driver's; a broken connection is the end of the transaction."""
+        """What an error of the caller's own SQL means; a broken connection is the end of the transaction."""
         self._fenced = self._fenced or is_fenced(error)
         misused = (
             is_unsent(error)
@@ -190,16 +241,6 @@ class PostgresTx:
             and not self._connection.is_closed()
         )
         if misused or not (is_lost(error) or is_unsent(error)):
-            return error
+            return meaning(error)
         self._ended = f"was cut off ({error!r}); its writes are rolled back"
         return TransactionEnded(f"The transaction {self._ended}.")
-
-
-@contextmanager
-def _one_statement() -> Generator[None, None, None]:
-    try:
-        yield
-    except asyncpg.PostgresSyntaxError as error:
-        if "multiple commands" in str(error):
-            raise UsageError(ONE_AT_A_TIME) from None
-        raise

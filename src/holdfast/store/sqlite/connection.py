@@ -101,6 +101,10 @@ class Db:
         self.connection.execute(sql, params)
         return self.connection.changes()
 
+    def execute_all(self, sql: str) -> None:
+        """Statements without values, one after the other."""
+        self.connection.execute(sql)
+
     def run_many(self, sql: str, many: Iterable[Sequence[Any]]) -> None:
         self.connection.executemany(sql, many)
 

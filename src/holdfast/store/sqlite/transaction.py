@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Awaitable, Callable
 from types import TracebackType
 from typing import Any, Self, TypeVar
 
-from holdfast.kernel.errors import TransactionEnded, UsageError
+import apsw
+
+from holdfast.kernel.errors import StatementError, TransactionEnded, UsageError
 from holdfast.kernel.spawn import Reply
 from holdfast.store.checks import check_sql
 from holdfast.store.sqlite.connection import Db
+from holdfast.store.sqlite.meanings import NO_MATCH, meaning
 from holdfast.store.sqlite.rows import Row
 from holdfast.store.sqlite.served import Work
 from holdfast.store.sqlite.writer import End, Session
-from holdfast.store.statements import ONE_AT_A_TIME, may_be_several, refuse_what_stays
+from holdfast.store.standing import Savepoint, Standing, goes_back
+from holdfast.store.statements import ONE_AT_A_TIME, refuse_what_stays
 
 T = TypeVar("T")
 
@@ -51,27 +56,77 @@ class SqliteTx:
 
     async def execute(self, sql: str, /, *params: Any) -> int:
         """Run one statement with `$1`, `$2` …; returns how many rows it changed."""
-        _check(sql)
-        return await self.run(lambda db: _execute(db, sql, params))
+        return await self._own_statement(_execute, sql, params)
 
     async def fetch(self, sql: str, /, *params: Any) -> list[Row]:
-        _check(sql)
-        return await self.run(lambda db: _rows(db, sql, params))
+        return await self._own_statement(_rows, sql, params)
+
+    def savepoint(self) -> Savepoint:
+        """`async with tx.savepoint():` an exception takes back what the block has done, and the transaction goes on."""
+        return Savepoint(self)
+
+    @property
+    def standing(self) -> Standing:
+        return self._begun().standing
 
     async def run(self, call: Callable[[Db], T]) -> T:
         """Do one of the store's verbs in this transaction."""
+        return await self._run(call, "")
+
+    async def _own_statement(
+        self, call: Callable[[Db, str, tuple[Any, ...]], T], sql: str, params: tuple[Any, ...]
+    ) -> T:
+        check_sql(sql)
+        refuse_what_stays(sql)
+        return await self._run(lambda db: call(db, sql, params), sql)
+
+    async def _run(self, call: Callable[[Db], T], sql: str) -> T:
+        """On the thread, where what was asked for before has failed or not."""
+        standing = self.standing
+
+        def run(db: Db) -> T:
+            standing.check(sql)
+            with standing.failing(apsw.Error if not sql else Exception):
+                answer = call(db)
+            if goes_back(sql):
+                standing.recover()
+            return answer
+
+        return await self._answer(run)
+
+    async def _answer(self, call: Callable[[Db], T]) -> T:
         reply: Reply[T] = Reply()
         self._put(Work(call, reply), reply)
-        return await reply
+        with self.standing.failing(asyncio.CancelledError):
+            return await reply
 
-    def _put(self, item: Work[Any] | End, reply: Reply[Any]) -> None:
+    async def save(self, name: str) -> None:
+        await self._run(lambda db: db.execute_all(f"SAVEPOINT {name}"), "")
+
+    async def release(self, name: str) -> None:
+        await self._run(lambda db: db.execute_all(f"RELEASE {name}"), "")
+
+    async def undo(self, name: str, memo: object) -> None:  # noqa: ARG002
+        """Also after a failure, which is over then."""
+
+        def run(db: Db) -> None:
+            db.execute_all(f"ROLLBACK TO {name}; RELEASE {name}")
+            self.standing.recover()
+
+        await self._answer(run)
+
+    def _begun(self) -> Session:
         if self._session is None:
             raise UsageError("The transaction has not begun. Use it as `async with hf.transaction() as tx`.")
-        self._session.box.put(item)
+        return self._session
+
+    def _put(self, item: Work[Any] | End, reply: Reply[Any]) -> None:
+        session = self._begun()
+        session.box.put(item)
         # The thread sets `ended` before it looks into the box for the last time: one of us answers. When it is this
         # very item that has ended the transaction, the thread answers, or a commit would be told as a failure.
-        if self._session.ended is not None and self._session.answering is not item:
-            reply.fill(TransactionEnded(self._session.ended))
+        if session.ended is not None and session.answering is not item:
+            reply.fill(TransactionEnded(session.ended))
 
 
 def _execute(db: Db, sql: str, params: tuple[Any, ...]) -> int:
@@ -81,27 +136,28 @@ def _execute(db: Db, sql: str, params: tuple[Any, ...]) -> int:
     return db.connection.changes() if db.connection.total_changes() != before else 0
 
 
-def _check(sql: str) -> None:
-    check_sql(sql)
-    refuse_what_stays(sql)
-
-
 def _rows(db: Db, sql: str, params: tuple[Any, ...]) -> list[Row]:
-    cursor = db.connection.cursor()
-    if may_be_several(sql):
-        cursor.exec_trace = _only_one()
-    rows: list[Row] = cursor.execute(sql, _named(params)).fetchall()
+    cursor, named = db.connection.cursor(), _named(params)
+    cursor.exec_trace = _only_one(frozenset(named))
+    try:
+        rows: list[Row] = cursor.execute(sql, named).fetchall()
+    except Exception as error:
+        if (meant := meaning(error, db, sql, named)) is error:
+            raise
+        raise meant from error
     return rows
 
 
-def _only_one() -> Callable[..., bool]:
-    """Refuses the second statement of one text: a COMMIT could be hidden there."""
+def _only_one(expected: frozenset[str]) -> Callable[..., bool]:
+    """Refuses the second statement of one text: a COMMIT could be hidden there; and values that nothing asks for."""
     seen: list[str] = []
 
-    def before_each(_: object, sql: str, __: object) -> bool:
+    def before_each(cursor: apsw.Cursor, sql: str, _: object) -> bool:
         if seen:
             raise UsageError(ONE_AT_A_TIME)
         seen.append(sql)
+        if frozenset(cursor.bindings_names) != expected:
+            raise StatementError(NO_MATCH)
         return True
 
     return before_each

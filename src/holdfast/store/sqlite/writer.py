@@ -16,8 +16,10 @@ from holdfast.kernel.randomness import jittered
 from holdfast.kernel.spawn import Reply, deliver, mailbox
 from holdfast.kernel.world import Pause, Take
 from holdfast.store.sqlite.connection import Db, explain
+from holdfast.store.sqlite.meanings import meaning
 from holdfast.store.sqlite.refusals import held_by_caller
 from holdfast.store.sqlite.served import LOCK_WAIT, Served, Stop, Work, answer_all, explained
+from holdfast.store.standing import Standing
 
 T = TypeVar("T")
 Waits = Generator[Take[Any] | Pause, Any, T]
@@ -36,6 +38,7 @@ class Session:
         self.owner: object | None = whoever()  # until it leaves the block
         self.ended: str | None = None  # why no more work is taken
         self.answering: Work[Any] | End | None = None  # what the thread has taken last, and answers
+        self.standing = Standing()
 
 
 @dataclass(frozen=True, slots=True)
@@ -227,12 +230,12 @@ class Writer(Served):
         try:
             if isinstance(item, End):
                 session.ended = "The transaction has ended."
-                return self._end(item)
+                return self._end(session, item)
             return self._within(session, item)
         except Exception as error:  # noqa: BLE001  it is the answer to whoever asked
             if session.ended is None and not self._db.connection.in_transaction:
                 session.ended = f"SQLite rolled the transaction back: {error}"
-            return explained(error)
+            return meaning(error) if isinstance(item, End) else explained(error)
 
     def _within(self, session: Session, work: Work[Any]) -> Any:
         answer = work.call(self._db)
@@ -242,11 +245,12 @@ class Writer(Served):
             )
         return answer
 
-    def _end(self, end: End) -> None:
+    def _end(self, session: Session, end: End) -> None:
         if not end.commit:
             self._rollback()
             return
         try:
+            session.standing.check_commit()
             self._commit("transaction")
         except CommitUnknown:
             raise

@@ -26,6 +26,7 @@ from holdfast.testing.conformance.claims import ClaimsConformance
 from holdfast.testing.conformance.dead import DeadConformance
 from holdfast.testing.conformance.diagnosis import DiagnosisConformance
 from holdfast.testing.conformance.doubts import DoubtsConformance
+from holdfast.testing.conformance.failing_statements import FailingStatementsConformance
 from holdfast.testing.conformance.groups import GroupsConformance
 from holdfast.testing.conformance.guards import GuardsConformance
 from holdfast.testing.conformance.harness import Conformance, SharesGuards, SqliteHarness, StoreHarness
@@ -44,6 +45,7 @@ from holdfast.testing.conformance.saga_families import SagaFamiliesConformance
 from holdfast.testing.conformance.saga_people import SagaPeopleConformance
 from holdfast.testing.conformance.saga_waits import SagaWaitsConformance
 from holdfast.testing.conformance.sagas import SagasConformance
+from holdfast.testing.conformance.savepoints import SavepointsConformance
 from holdfast.testing.conformance.schedules import SchedulesConformance
 from holdfast.testing.conformance.schema import SchemaConformance
 from holdfast.testing.conformance.steps import StepsConformance, UnknownConformance
@@ -65,6 +67,7 @@ __all__ = [
     "DeadConformance",
     "DiagnosisConformance",
     "DoubtsConformance",
+    "FailingStatementsConformance",
     "GroupsConformance",
     "GuardsConformance",
     "HistoryConformance",
@@ -83,6 +86,7 @@ __all__ = [
     "SagaPeopleConformance",
     "SagaWaitsConformance",
     "SagasConformance",
+    "SavepointsConformance",
     "SchedulesConformance",
     "SchemaConformance",
     "SharedCacheConformance",
@@ -140,6 +144,8 @@ class StoreConformance(
     LostAnswersConformance,
     OneCommitConformance,
     TransactionsConformance,
+    FailingStatementsConformance,
+    SavepointsConformance,
     SchemaConformance,
 ):
     """All of it."""
