@@ -396,6 +396,13 @@ class Limiter:
                 retry_after=meter.wait(1.0, now),
             )
 
+    def soon(self, seconds: float, *, key: str = "") -> float:
+        """How much may be taken within so many seconds; nothing is taken."""
+        now = monotonic()
+        with self._lock:
+            meter = (self._registry.find(key) if key else self._single) or Meter(self._pace)
+            return meter.coming(now, now + seconds)
+
     def headers(self, *, key: str = "") -> dict[str, str]:
         """`RateLimit-Policy`, `RateLimit` and, when the next call would be refused, `Retry-After`."""
         return ratelimit_headers(self.name, self.allowance(key=key))

@@ -168,6 +168,16 @@ class Meter:
             or (self.purse > 0 and now < self.purse_until)
         )
 
+    def coming(self, now: float, until: float) -> float:
+        """How much may be taken by then."""
+        start = self._start(now)
+        if start >= until:
+            return 0.0
+        return (
+            max(0.0, self._pace.burst - max(0.0, self.full_at - start) / self.interval)
+            + (until - start) / self.interval
+        )
+
     def remaining(self, now: float) -> float:
         """How much may be taken now."""
         if now < self._start(now):

@@ -12,6 +12,7 @@ import msgspec
 from holdfast.guards.backoff import Backoff
 from holdfast.guards.guard import Guard
 from holdfast.jobs.gating import check_guard
+from holdfast.jobs.rates import Rate, check_rated, gate_of
 from holdfast.kernel.errors import UsageError
 from holdfast.kernel.names import check_int, check_name, check_seconds
 from holdfast.kernel.show import show
@@ -38,7 +39,9 @@ class Declaration(msgspec.Struct, frozen=True, kw_only=True):
     keys: Keys = ()  # templates for the keys of a job, by option
     concurrency_limit: int | None = None
     process: bool = False  # each run has a process of its own
-    guard: Guard[Any] | None = None  # asked before each run
+    guard: Guard[Any] | None = None  # that of the service which it calls
+    rate: Rate | None = None
+    gate: Guard[Any] | None = None  # asked before each run: the guard, or one with the rate
 
 
 def declare(
@@ -60,6 +63,7 @@ def declare(
     tenant: str | None = None,
     process: bool = False,
     guard: Guard[Any] | None = None,
+    rate: float | tuple[str, float] | None = None,
 ) -> Declaration:
     if isinstance(aliases, str):
         raise UsageError(f"aliases is a list of names, not one text: aliases=[{aliases!r}].")
@@ -67,8 +71,11 @@ def declare(
         raise UsageError(f"retry is a Backoff, such as Backoff(attempts=5); not {show(retry)}.")
     where, limit = _concurrency(concurrency)
     keys = {"unique": unique, "ordered": ordered, "tenant": tenant, "concurrency": where}
+    called = check_name("task", name_of(function) if name is None else name)
+    guard = check_guard(guard, list(arguments))
+    rated = check_rated(rate, guard, arguments)
     return Declaration(
-        name=check_name("task", name_of(function) if name is None else name),
+        name=called,
         aliases=tuple(check_name("task", alias) for alias in aliases),
         queue=check_name("queue", queue),
         retry=retry or DEFAULT_RETRY,
@@ -77,7 +84,9 @@ def declare(
         expires=None if expires is None else check_seconds("expires", expires),
         max_waiting=None if max_waiting is None else check_int("max_waiting", max_waiting, 1, 1_000_000_000),
         process=bool(process),
-        guard=check_guard(guard, list(arguments)),
+        guard=guard,
+        rate=rated,
+        gate=gate_of(called, None if rated is None else rated.limiter(), guard),
         concurrency_limit=limit,
         lock=None if lock is None else Template("lock", lock, arguments),
         keys=tuple(

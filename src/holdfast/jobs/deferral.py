@@ -21,9 +21,10 @@ def deferral(run: Run, error: BaseException) -> float | None:
         return None if None in waits else max(wait for wait in waits if wait is not None)
     if not isinstance(error, Exception) or isinstance(error, DeadlinePassed):
         return None
-    if not isinstance(error, Refused) and not (run.is_guarded and _is_guards(run, error)):
+    has_guard = run.task is not None and run.task.declaration.guard is not None
+    if not isinstance(error, Refused) and not (has_guard and _is_guards(run, error)):
         return None
-    if run.is_guarded and _gate_is_shut(run):
+    if has_guard and _gate_is_shut(run):
         return jittered(_MOMENT, 0.5)
     return jittered(max(_MOMENT, clamped(retry_after_of(error), _LONGEST) or 1.0))
 

@@ -69,7 +69,7 @@ def _built(
     args = task.signature.encode(arguments)
     if (lock := task.declaration.lock) is not None:
         _check_lock(lock, task, args)
-    guard = task.declaration.guard
+    guard = task.declaration.gate
     if not keys and guard is None:
         return NewJob(id=job_id, args=args, **shared)
     names = {**task.signature.defaults, **arguments}

@@ -15,7 +15,7 @@ from holdfast.jobs.run import Run
 from holdfast.kernel.clock import monotonic, sleep
 from holdfast.kernel.spawn import spawn
 
-_SOON = 0.1  # seconds that are worth waiting for here, instead of holding the job
+_SOON = 0.25  # seconds that are worth waiting for here, instead of holding the job: a little more than from one release to the next
 _PATIENCE = 1.0  # seconds for all of it
 _MOMENT = 0.002  # seconds: those that are turned away in it are so together
 

@@ -23,7 +23,7 @@ class Gate:
     """Of one worker. It takes quota for each run, which that has spent when it begins; it is good for its first call, too."""
 
     def __init__(self) -> None:
-        # By guard: the one that finds out, while its breaker is half open, and how many calls had ended by then.
+        # By breaker: the one that finds out, while its breaker is half open, and how many calls had ended by then.
         self._probing: dict[str, tuple[Run, int]] = {}
 
     def ask(self, run: Run) -> float:
@@ -48,7 +48,7 @@ class Gate:
                 return found
             run.reservation = found
         if guard.breaker is not None and not is_closed(guard):
-            self._probing[guard.name] = run, guard.breaker.calls
+            self._probing[guard.breaker.name] = run, guard.breaker.calls
             run.visit = Visit(guard.breaker, guard.breaker.generation)
         return 0.0
 
@@ -56,7 +56,7 @@ class Gate:
         breaker = guard.breaker
         if breaker is None or is_closed(guard):
             return True
-        if breaker.retry_in() == 0.0 and not self._is_probed(guard.name, breaker.calls):
+        if breaker.retry_in() == 0.0 and not self._is_probed(breaker.name, breaker.calls):
             return True
         breaker.wanted()
         return False
@@ -71,9 +71,9 @@ class Gate:
         if is_the_same and guard.breaker.state is State.HALF_OPEN:
             guard.breaker.vouched()
 
-    def _is_probed(self, guard: str, calls: int) -> bool:
+    def _is_probed(self, breaker: str, calls: int) -> bool:
         """Whether a run finds out right now: until its call is recorded, or it is over without one."""
-        run, before = self._probing.get(guard, (None, 0))
+        run, before = self._probing.get(breaker, (None, 0))
         return run is not None and not run.over and calls == before
 
     def call_when(self, run: Run, call: Callable[[], object]) -> Callable[[], None] | None:
@@ -85,4 +85,4 @@ class Gate:
 
 
 def _guard_of(run: Run) -> Guard[Any] | None:
-    return None if run.task is None else run.task.declaration.guard
+    return None if run.task is None else run.task.declaration.gate

@@ -7,10 +7,13 @@ from collections.abc import Awaitable, Callable, Collection
 from types import FunctionType
 from typing import Any
 
+import msgspec
+
 from holdfast.guards.guard import Guard
 from holdfast.jobs.declaration import declare
 from holdfast.jobs.hooks import Hooks
 from holdfast.jobs.job import Job
+from holdfast.jobs.rates import gate_of, shared_part
 from holdfast.jobs.resources import Factory, Resources
 from holdfast.jobs.schedule import Schedule
 from holdfast.jobs.signature import Signature
@@ -24,8 +27,10 @@ _OWNERS = ("self", "cls")
 
 
 class Registry:
-    def __init__(self, hooks: Hooks) -> None:
-        self.hooks = hooks
+    """`share` is called with what a fleet shares of each task's rate."""
+
+    def __init__(self, hooks: Hooks, share: Callable[[Guard[Any]], None] = lambda _: None) -> None:
+        self.hooks, self._share = hooks, share
         self.resources = Resources()
         self.schedules: dict[str, Schedule] = {}
         self._tasks: dict[str, Task[Any, Any]] = {}  # by name and by alias
@@ -44,10 +49,29 @@ class Registry:
         task: Task[Any, Any] = Task(function, declaration, signature, sender)
         if declaration.process:
             _refuse_far(task)
-        for name in (declaration.name, *declaration.aliases):
+        names = (declaration.name, *declaration.aliases)
+        for name in names:
             self._refuse_twin(name, task)
-            self._tasks[name] = task
+        self._share_rate(task)
+        self._tasks.update(dict.fromkeys(names, task))
         return task
+
+    def _share_rate(self, task: Task[Any, Any]) -> None:
+        """Once: a fleet knows limiters by name, so a task that is declared again by a reload goes on with the first one's."""
+        says, there = task.declaration, self._tasks.get(task.name)
+        before = None if there is None else there.declaration
+        if before is not None and before.rate is not None and before.rate != says.rate:
+            raise UsageError(
+                f"The task {task.name!r} was declared with {before.rate} before, and now with {says.rate or 'no rate'}. "
+                "A running program keeps the first: start it anew."
+            )
+        if says.rate is None or says.gate is None:
+            return
+        if before is not None and before.rate is not None and before.gate is not None:
+            gate = gate_of(says.name, before.gate.limiter, says.guard)
+            task.declaration = msgspec.structs.replace(says, gate=gate)
+        else:
+            self._share(shared_part(says.gate))
 
     def _refuse_twin(self, name: str, task: Task[Any, Any]) -> None:
         there = self._tasks.get(name)
@@ -73,10 +97,15 @@ class Registry:
         return list(self._tasks)
 
     @property
+    def tasks(self) -> list[Task[Any, Any]]:
+        """Each once, whatever its names."""
+        return [*{id(task): task for task in self._tasks.values()}.values()]
+
+    @property
     def guards(self) -> list[Guard[Any]]:
-        """Those that stand before tasks."""
+        """The gates that stand before tasks."""
         found = {
-            id(guard): guard for task in self._tasks.values() if (guard := task.declaration.guard) is not None
+            id(gate): gate for task in self._tasks.values() if (gate := task.declaration.gate) is not None
         }
         return list(found.values())
 
@@ -89,8 +118,8 @@ class Registry:
         return {guard.name: guard for guard in self.guards} | self._others
 
     def guarded_by(self, guards: Collection[str]) -> list[str]:
-        """The names of tasks that one of these guards stands before."""
-        found = ((name, task.declaration.guard) for name, task in self._tasks.items())
+        """The names of tasks that one of these gates stands before."""
+        found = ((name, task.declaration.gate) for name, task in self._tasks.items())
         return [name for name, guard in found if guard is not None and guard.name in guards]
 
     def add_resource(self, factory: Factory) -> Factory:

@@ -55,7 +55,7 @@ class Pour:
             return _PART
         rate = limiter.rate(key=key)
         self._room = min(self._room + passed * rate, max(1.0, rate * _SECOND))
-        return min(int(self._room), _PART, int(limiter.allowance(key=key).remaining))
+        return min(int(self._room), _PART, int(limiter.soon(_BUSY, key=key)))
 
     def _fitting(self, bulkhead: Bulkhead | None) -> int:
         """As many as there is room for, and as many as may have ended by the next look."""

@@ -60,12 +60,13 @@ class Run:
 
     @property
     def is_guarded(self) -> bool:
-        return self.task is not None and self.task.declaration.guard is not None
+        """Whether a gate is asked before it begins."""
+        return self.task is not None and self.task.declaration.gate is not None
 
     @property
     def is_under_guard(self) -> bool:
-        """Whether it was enqueued for the guard that its task has, and not only this process finds that closed."""
-        guard = None if self.task is None else self.task.declaration.guard
+        """Whether it was enqueued for the gate that its task has, and not only this process finds that closed."""
+        guard = None if self.task is None else self.task.declaration.gate
         return guard is not None and is_under(guard, self.claim.guard) and not is_sick(guard)
 
     @property

@@ -42,5 +42,5 @@ def _keys(refused: Sequence[Run]) -> list[str]:
 
 def _guards(refused: Sequence[Run]) -> list[str]:
     """Those whose breakers let no call through."""
-    guards = [run.task.declaration.guard for run in refused if run.task is not None]
+    guards = [run.task.declaration.gate for run in refused if run.task is not None]
     return sorted({guard.name for guard in guards if guard is not None and not is_closed(guard)})

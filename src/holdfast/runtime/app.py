@@ -68,10 +68,10 @@ class Holdfast(Declaring, DeclaringSagas, DeclaringViews, DeclaresCache, Eventin
         events: EventSettings | None = None,
     ) -> None:
         self.hooks = Hooks()
-        self.registry = Registry(self.hooks)
+        self.fleet = GuardFleet()
+        self.registry = Registry(self.hooks, self.fleet.add)
         self.enqueuer = Enqueuer(self.hooks)
         self.sagas = Sagas(self.registry, self.enqueuer)
-        self.fleet = GuardFleet()
         self._guards = guards_at(guards)
         self.bus = Bus(self.registry, self.enqueuer, transport_at(transport), events or EventSettings())
         self.views, self.versions = ViewRegistry(self.bus.catalog), Versions()

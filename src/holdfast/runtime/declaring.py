@@ -71,8 +71,8 @@ class Declaring:
     def task(self, function: Any = None, /, **options: Any) -> Any:
         """Make a function a task: `@hf.task`, or `@hf.task(queue="mail", retry=Backoff(attempts=8), timeout=30)`.
 
-        Options: name, aliases, queue, retry, timeout, priority, expires, max_waiting, process, guard, and the templates lock, unique,
-        ordered, tenant and concurrency=(template, limit), rendered from the arguments. The function stays callable as it is.
+        Options: name, aliases, queue, retry, timeout, priority, expires, max_waiting, process, guard, rate (runs a second, or (template, number)),
+        and the templates lock, unique, ordered, tenant and concurrency=(template, limit), rendered from the arguments. The function stays callable as it is.
         """
         if function is None:
             return lambda function: self.registry.add(function, self.enqueuer, options)

@@ -11,6 +11,7 @@ from holdfast.store.ports import Store
 from holdfast.store.records import Claim, JobRecord
 from holdfast.store.states import Held, State
 from holdfast.testing.asserting import waiting
+from holdfast.testing.rating import rates_of
 from holdfast.testing.relaying import move_events
 from holdfast.testing.running import LEASE, NAME, Bench, Ran
 
@@ -46,7 +47,7 @@ async def drain(
     What is due by the clock is promoted first, and schedules that are due enqueue their jobs: a schedule begins with the
     first drain, or with `fresh`. Events are published and delivered to the program's handlers, and so are those that these emit.
     What is not due stays queued: turn the clock and drain again. Returns what was run, with what is held, and why, in `held`.
-    Guards are not asked before a run: their calls inside are.
+    Guards are not asked before a run: their calls inside are. Under a manual clock runs keep to the `rate=` of their task.
     With `raise_dead`, a job that dies raises JobDead, and one that is left unknown JobUnknown.
     """
     async with Bench(hf, raise_dead=raise_dead) as bench:
@@ -54,7 +55,10 @@ async def drain(
             await tick(hf)
         await hf.store.holds.unhold(Held.UNKNOWN_TASK, tasks=hf.registry.names or None)
         left_alone: set[str] = set()  # queues that are paused
+        rates = rates_of(hf)
         while True:
+            if rates is not None:
+                await rates.let_go(hf)
             if (queue := await _next(hf, left_alone)) is None:
                 if await move_events(hf):
                     continue
@@ -64,7 +68,7 @@ async def drain(
             claim = await _claim(hf, queue)
             if claim is None:
                 left_alone.add(queue)
-            else:
+            elif rates is None or await rates.admits(hf, claim):
                 await bench.run(claim)
 
 
