@@ -33,6 +33,7 @@ from holdfast.store.saga_records import Move, NewSaga, Rest, SagaState
 from holdfast.store.sqlite.store import SqliteStore
 from holdfast.store.steps import Kind, Progress, Step
 from holdfast.store.view_records import NewRow, SetAside, ViewBatch
+from holdfast.store.worker_records import NewWorker
 from holdfast.testing.clock import ManualClock
 
 PAGE = Path(__file__).resolve().parent.parent / "docs" / "cli.md"
@@ -175,6 +176,7 @@ async def _filled(clock: ManualClock) -> None:
     await store.jobs.enqueue([_job(6, "mail.send", "mail", _SECRET % 44)])
     await store.jobs.enqueue([_job(7, "mail.send", "mail", _SECRET % 45, delay=3_600.0)])
     await store.leases.acquire("report:2026-11", owner="worker-7", ttl=300)
+    await _workers(store)
     await _guard(store)
     await _view(store)
     await _values(store)
@@ -239,6 +241,25 @@ async def _guard(store: Store) -> None:
         await store.guards.report(node, [said, mailer], ttl=60)
     await store.guards.open_fleet("stripe", generation=0, open_for=25.0)
     await store.guards.slow("mailer", "user:42", rate=0.5, pause=60.0)
+
+
+async def _workers(store: Store) -> None:
+    """One that runs a job, one that is leaving, a relay, and one that died."""
+    tasks = ("mail.send", "report.nightly", "report.build", "cache.warm")
+    for name, host, queues in (
+        ("worker-7", "shop-1", {"mail": 10, "default": 4}),
+        ("worker-01a1de3c-7c45", "shop-2", {"orders": 2, "events": 10}),
+        ("worker-01a1de3c-6b12", "shop-2", {"mail": 10}),
+    ):
+        new = NewWorker(name=name, host=host, pid=4711, version="0.1.0", queues=queues, tasks=tasks)
+        await store.workers.register(new, ttl=30)
+    await store.workers.register(
+        NewWorker(name="relay-01a1de3c-7f01", role="relay", host="shop-1", pid=4720, version="0.1.0"), ttl=600
+    )
+    await store.workers.charge({"worker-01a1de3c-6b12": 3})
+    await store.workers.bury("worker-01a1de3c-6b12")
+    await store.workers.beat("worker-7", ttl=600)
+    await store.workers.beat("worker-01a1de3c-7c45", ttl=600, draining=True)
 
 
 async def _view(store: Store) -> None:

@@ -29,13 +29,14 @@ from holdfast.runtime.cli import (
     unknown,
     views,
     worker,
+    workers,
 )
 from holdfast.runtime.cli.parser import Parser
 
 __all__ = ["main"]
 
 GROUPS = (
-    worker, relay, jobs, dead, unknown, outbox, trace, queues, schedules, sagas, locks, guards, views, cache, migrate, health, doctor, demo
+    worker, workers, relay, jobs, dead, unknown, outbox, trace, queues, schedules, sagas, locks, guards, views, cache, migrate, health, doctor, demo
 )  # fmt: skip
 
 

@@ -10,8 +10,9 @@ import msgspec
 from holdfast.kernel.clock import now
 from holdfast.kernel.errors import SchemaError
 from holdfast.store.edge import checked
-from holdfast.store.findings import STUCK_AFTER, Backlog, Finding, bad, judge, ok, warn
+from holdfast.store.findings import Finding, bad, judge, ok, warn
 from holdfast.store.postgres import schema
+from holdfast.store.postgres.backlog import backlog
 from holdfast.store.postgres.connection import connect
 from holdfast.store.postgres.failures import FAILURES, translate
 from holdfast.store.postgres.low_water import MANY
@@ -216,32 +217,4 @@ async def _bloat(connection: Any) -> list[Finding]:
 
 
 async def _waiting(connection: Any) -> list[Finding]:
-    running, stuck = (await connection.fetch(_RUNNING, STUCK_AFTER))[0]
-    oldest, undecided = await connection.fetch(_OLDEST), await connection.fetch(_UNDECIDED)
-    backlog = Backlog(
-        running=running,
-        stuck=stuck,
-        paused=[(row[0], row[1]) for row in await connection.fetch(_PAUSED)],
-        unknown=[(row[0], row[1]) for row in await connection.fetch(_UNKNOWN)],
-        undecided=(undecided[0][0], undecided[0][1]) if undecided else None,
-        oldest=(oldest[0][0], oldest[0][1]) if oldest else None,
-    )
-    return list(judge(backlog))
-
-
-_RUNNING = """
-SELECT count(*), count(*) FILTER (WHERE lease_until < holdfast.now() - make_interval(secs => $1::float8))
-FROM holdfast.job WHERE state = 'running'"""
-_PAUSED = """
-SELECT j.queue, count(*) FROM holdfast.job j JOIN holdfast.queue q ON q.name = j.queue
-WHERE j.state = 'queued' AND j.held IS NULL GROUP BY 1 ORDER BY 2 DESC, 1"""
-_UNKNOWN = """
-SELECT task, count(*) FROM holdfast.job WHERE held = 'unknown_task' GROUP BY 1 ORDER BY 2 DESC, 1"""
-_UNDECIDED = """
-SELECT count(*), date_part('epoch', holdfast.now() - min(enqueued_at)) FROM holdfast.job WHERE state = 'unknown'
-HAVING count(*) > 0"""
-_OLDEST = """
-SELECT queue, date_part('epoch', holdfast.now() - min(greatest(enqueued_at, run_at)))
-FROM holdfast.job
-WHERE state = 'queued' AND held IS NULL AND queue NOT IN (SELECT name FROM holdfast.queue)
-GROUP BY 1 ORDER BY 2 DESC LIMIT 1"""
+    return list(judge(await backlog(connection)))

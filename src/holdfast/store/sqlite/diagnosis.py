@@ -12,8 +12,9 @@ import apsw
 
 from holdfast.kernel.errors import HoldfastError, SchemaError, UnsupportedStore
 from holdfast.store.edge import checked
-from holdfast.store.findings import STUCK_AFTER, Backlog, Finding, bad, judge, ok, warn
+from holdfast.store.findings import Finding, bad, judge, ok, warn
 from holdfast.store.sqlite import refusals, schema
+from holdfast.store.sqlite.backlog import backlog
 from holdfast.store.sqlite.connection import Db
 from holdfast.store.sqlite.reader import Reader
 
@@ -44,7 +45,7 @@ class Diagnosis:
                 missing = await reader.run(schema.find_pending)
                 if missing:
                     return [_missing([migration.name for migration in missing])]
-                waiting = await reader.run(_backlog)
+                waiting = await reader.run(backlog)
             finally:
                 await reader.stop()
         except SchemaError as error:
@@ -141,24 +142,3 @@ def _disk(path: Path) -> Finding:
 def _missing(names: list[str]) -> Finding:
     found = f"The tables lack the migrations {', '.join(names)}."
     return warn("tables", found, "They are applied when a program opens the store, or by holdfast migrate.")
-
-
-def _backlog(db: Db) -> Backlog:
-    unknown = """SELECT j.task, count(*) FROM holdfast_queued AS q JOIN holdfast_job AS j USING (seq)
-        WHERE q.held = 'unknown_task' GROUP BY 1 ORDER BY 2 DESC, 1"""
-    paused = """SELECT q.queue, count(*) FROM holdfast_queued AS q JOIN holdfast_queue AS p ON p.name = q.queue
-        WHERE q.held IS NULL GROUP BY 1 ORDER BY 2 DESC, 1"""
-    oldest = """SELECT q.queue, ? - min(max(j.enqueued_at, coalesce(q.run_at, 0)))
-        FROM holdfast_queued AS q JOIN holdfast_job AS j USING (seq)
-        WHERE q.held IS NULL AND q.queue NOT IN (SELECT name FROM holdfast_queue) GROUP BY 1 ORDER BY 2 DESC LIMIT 1"""
-    undecided = """SELECT count(*), ? - min(j.enqueued_at) FROM holdfast_parked AS p JOIN holdfast_job AS j USING (seq)
-        WHERE p.state = 'unknown' HAVING count(*) > 0"""
-    row, waiting = db.row(oldest, db.now), db.row(undecided, db.now)
-    return Backlog(
-        running=db.value("SELECT count(*) FROM holdfast_running"),
-        stuck=db.value("SELECT count(*) FROM holdfast_running WHERE lease_until < ?", db.now - STUCK_AFTER),
-        paused=[(queue, number) for queue, number in db.rows(paused)],
-        unknown=[(task, number) for task, number in db.rows(unknown)],
-        undecided=None if waiting is None else (waiting[0], waiting[1]),
-        oldest=None if row is None else (row[0], row[1]),
-    )
