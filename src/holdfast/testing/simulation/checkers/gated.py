@@ -46,6 +46,7 @@ def metered(run: Run) -> Iterator[str]:
     """Held jobs are let go at the limiter's rate: at most what comes in a second at once, whoever lets them go."""
     traffic = run.plan.traffic
     fastest = {} if traffic is None else {spec.name: spec.ceiling or spec.rate for spec in traffic.guards}
+    fastest |= {} if traffic is None else {spec.name: spec.number for spec in traffic.rates}
     buckets: dict[tuple[str, str], Bucket] = defaultdict(Bucket)
     for call in run.history.of("open_gates") if fastest else ():
         for guard, number in call.answer.items() if call.kind == "ok" else ():

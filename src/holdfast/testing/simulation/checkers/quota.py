@@ -1,4 +1,7 @@
-"""I26: what a limiter admits over all nodes, on true time, at the provider.
+"""I26: what a limiter admits over all nodes, on true time: calls at the provider, and runs that begin behind a gate.
+
+A run that begins has spent its quota, which is good for its first call as well. So two sums keep to the bound: the calls, and
+the runs with the calls that they have not paid for.
 
 With the store: in any T seconds at most rate · T + burst, over all nodes. A process without it has its share of the fleet that it last
 heard of: of n processes the n-th part of rate and burst, beginning with nothing, though one call at a time at least; who has never
@@ -14,9 +17,12 @@ from dataclasses import dataclass
 
 from holdfast.fleet.terms import Terms, terms_of
 from holdfast.guards.ports import SLICE
+from holdfast.jobs.rates import Rate
 from holdfast.testing.simulation.checkers.run import Run
+from holdfast.testing.simulation.guards.calling import CALL
 from holdfast.testing.simulation.guards.provider import REQUEST
-from holdfast.testing.simulation.guards.spec import GuardSpec
+from holdfast.testing.simulation.guards.spec import GuardSpec, RateSpec
+from holdfast.testing.simulation.guards.tasks import BEGUN
 from holdfast.testing.simulation.history import Event
 
 _HAIR = 1e-6
@@ -27,12 +33,14 @@ Key = tuple[str, str]  # limiter and its key
 
 @dataclass
 class Admitted:
-    """One request at the provider, and the slice that it was made with."""
+    """A request at the provider, or a run that begins, and the slice that it was made with."""
 
     moment: float
     process: str
     rate: float  # of its limiter then
     slice: Event | None
+    is_run: bool = False
+    is_paid: bool = False  # by its run
 
     @property
     def nodes(self) -> int:
@@ -58,12 +66,13 @@ def with_quota(run: Run) -> Iterator[str]:
     for (name, key), admitted in _admitted(run).items():
         for each in admitted:
             if each.slice is None:
-                yield f"{each.process} calls through {name!r} {key} at {each.moment:.3f} s without a slice, or with one that has lapsed"
+                what = "begins a run" if each.is_run else "calls"
+                yield f"{each.process} {what} through {name!r} {key} at {each.moment:.3f} s without a slice, or with one that has lapsed"
 
 
 def over_all(run: Run) -> Iterator[str]:
     """What the store has granted, whoever used it."""
-    for (name, key), admitted in _admitted(run).items():
+    for (name, key), admitted in _sums(run):
         spec, bucket = _spec(run, name), Bucket()
         granted = [each for each in admitted if each.nodes == 0]
         rates = _granted_at(run, (name, key))
@@ -81,7 +90,7 @@ def over_all(run: Run) -> Iterator[str]:
 
 def in_each(run: Run) -> Iterator[str]:
     """Never more than the whole rate, in one process."""
-    for (name, key), admitted in _admitted(run).items():
+    for (name, key), admitted in _sums(run):
         spec = _spec(run, name)
         buckets: dict[str, Bucket] = defaultdict(Bucket)
         for place, each in enumerate(admitted):
@@ -98,7 +107,7 @@ def shares(run: Run) -> Iterator[str]:
         buckets: dict[tuple[str, float], Bucket] = {}
         rates: dict[tuple[str, float], float] = {}
         for each in admitted:
-            if each.nodes < 2 or each.slice is None:
+            if each.nodes < 2 or each.slice is None or each.is_paid:
                 continue
             moment, size = each.slice.moment, max(1.0, terms.size / each.nodes)
             began = max(event.moment for event in alone[each.process] if event.step < each.slice.step)
@@ -156,29 +165,73 @@ def _was_set_forward(run: Run, moment: float) -> bool:
 
 
 def _spec(run: Run, name: str) -> GuardSpec:
-    assert run.plan.traffic is not None
-    return next(spec for spec in run.plan.traffic.guards if spec.name == name)
+    """Of a guard, or as good as one: of a task's rate."""
+    traffic = run.plan.traffic
+    assert traffic is not None
+    found = next((spec for spec in traffic.guards if spec.name == name), None)
+    return found or next(_like_a_guard(spec) for spec in traffic.rates if spec.name == name)
+
+
+def _like_a_guard(spec: RateSpec) -> GuardSpec:
+    return GuardSpec(
+        name=spec.name, rate=spec.number, burst=Rate(spec.number).burst, per=spec.per,
+        floor=None, ceiling=None, longest_pause=0.0, breaker={}, bulkhead=None, attempts=1, budget=0, timeout=1.0, deadline=1.0,
+    )  # fmt: skip
 
 
 def _terms(spec: GuardSpec) -> Terms:
     return terms_of(spec.ceiling or spec.rate, spec.burst)
 
 
+def _sums(run: Run) -> Iterator[tuple[Key, list[Admitted]]]:
+    """By key: all requests; and all that was spent, by runs and by the requests that these have not paid for."""
+    for key, admitted in _admitted(run).items():
+        yield key, [each for each in admitted if not each.is_run]
+        if any(each.is_run for each in admitted):
+            yield key, [each for each in admitted if not each.is_paid]
+
+
 def _admitted(run: Run) -> dict[Key, list[Admitted]]:
-    """All requests by key, each with its slice: of the same step, or one that a job brought along."""
+    """All runs and requests by key, each with its slice: of the same step, or of its run."""
     found: dict[Key, list[Admitted]] = defaultdict(list)
-    slices: dict[tuple[str, str, str], list[Event]] = defaultdict(list)
+    open_: dict[tuple[str, str, str], list[Event]] = defaultdict(list)
+    brought: dict[
+        tuple[str, str], Event
+    ] = {}  # by process and job: the slice of its run, until a call has used it
+    jobs = {call.asked[2]: call.asked[3] for call in run.history.of(CALL)}
     for event in run.history.events:
         if event.verb == "slice":
-            slices[event.process, *event.data[:2]].append(event)
+            open_[event.process, *event.data[:2]].append(event)
+        elif event.verb == BEGUN:
+            name, key, job = event.data
+            slice_ = _taken(run, open_[event.process, name, key], event, name)
+            if slice_ is not None:
+                brought[event.process, job] = slice_
+            rate = _spec(run, name).rate if slice_ is None else slice_.data[3]
+            found[name, key].append(Admitted(event.moment, event.process, rate, slice_, is_run=True))
         elif event.verb == REQUEST and event.kind == "invoke":
             asked = event.data
-            open_ = slices[event.process, asked.guard, asked.key]
-            lasts = _terms(_spec(run, asked.guard)).lasts
-            slice_ = next((each for each in reversed(open_) if each.step == event.step), None) or next(
-                (each for each in open_ if event.moment - each.moment <= lasts + _HAIR), None
+            mine = brought.get((event.process, jobs[asked.call] or ""))
+            slice_ = _taken(run, open_[event.process, asked.guard, asked.key], event, asked.guard, mine)
+            is_paid = slice_ is not None and slice_ is mine
+            if is_paid:
+                del brought[event.process, jobs[asked.call]]
+            found[asked.guard, asked.key].append(
+                Admitted(event.moment, event.process, asked.rate, slice_, is_paid=is_paid)
             )
-            if slice_ is not None:
-                open_.remove(slice_)
-            found[asked.guard, asked.key].append(Admitted(event.moment, event.process, asked.rate, slice_))
     return found
+
+
+def _taken(
+    run: Run, open_: list[Event], event: Event, name: str, brought: Event | None = None
+) -> Event | None:
+    """The slice for this: of the same step; else what its run has brought along; else one that is still good."""
+    lasts = _terms(_spec(run, name)).lasts + _HAIR
+    if (now := next((each for each in reversed(open_) if each.step == event.step), None)) is not None:
+        open_.remove(now)
+        return now
+    if brought is not None and event.moment - brought.moment <= lasts:
+        return brought
+    if (kept := next((each for each in open_ if event.moment - each.moment <= lasts), None)) is not None:
+        open_.remove(kept)
+    return kept

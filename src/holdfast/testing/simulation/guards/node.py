@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from functools import partial
 from typing import Any
 
 from holdfast.fleet.guards import GuardFleet
@@ -38,7 +39,7 @@ class App(Program):
         self.fleet.meet_at(life.store.guards)
         self.guards = {spec.name: _guard(life, self.fleet, spec) for spec in traffic.guards}
         self.calling = Calling(life, self.guards)
-        super().__init__(life)
+        super().__init__(life, partial(_share, life, self.fleet))
         declare(self.registry, self.enqueuer, life, self.guards, self.calling)
         self.service = new_service(life, self)
         self.ready = asyncio.Event()
@@ -65,11 +66,17 @@ def _guard(life: Life, fleet: GuardFleet, spec: GuardSpec) -> Guard[Any]:
         limiter=limiter,
         bulkhead=None if spec.bulkhead is None else Bulkhead(spec.bulkhead[0], waiting=spec.bulkhead[1]),
     )
-    fleet.add(guard)
-    slices = fleet._slices  # noqa: SLF001  what stands between them is to be seen
-    most = terms_of(limiter.fastest, limiter.burst).size
-    limiter.share(WatchedQuota(slices, limiter, life.history), most=most)
+    _share(life, fleet, guard)
     return guard
+
+
+def _share(life: Life, fleet: GuardFleet, guard: Guard[Any]) -> None:
+    """What stands between its limiter and the fleet's slices is to be seen."""
+    fleet.add(guard)
+    limiter = guard.limiter
+    assert limiter is not None
+    most = terms_of(limiter.fastest, limiter.burst).size
+    limiter.share(WatchedQuota(fleet._slices, limiter, life.history), most=most)  # noqa: SLF001
 
 
 def furnish(life: Life) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 
 from holdfast.testing.simulation.faults import make_faults
-from holdfast.testing.simulation.guards.spec import USERS, GuardSpec, Phase, Traffic
+from holdfast.testing.simulation.guards.spec import USERS, GuardSpec, Phase, RateSpec, Traffic
 from holdfast.testing.simulation.plan import CHAOS, QUEUES, Beat, JobSpec, Op, Plan
 
 _EPOCH = 1_790_000_000.0
@@ -14,13 +14,16 @@ _EPOCH = 1_790_000_000.0
 def make_plan(seed: int) -> Plan:
     rng = random.Random(f"guards plan:{seed}")
     nodes = rng.choice((2, 3, 3, 4))
-    traffic = _traffic(rng, nodes)
+    traffic = _traffic(rng, nodes, seed)
+    epoch = _EPOCH + rng.randrange(86_400)
+    skews = tuple(round(rng.uniform(-3600, 3600), 3) for _ in range(nodes))
+    ops = _ops(rng, nodes, traffic)
     return Plan(
         seed=seed,
         kind="guards",
-        epoch=_EPOCH + rng.randrange(86_400),
-        skews=tuple(round(rng.uniform(-3600, 3600), 3) for _ in range(nodes)),
-        ops=_ops(rng, nodes, traffic),
+        epoch=epoch,
+        skews=skews,
+        ops=(*ops, *_rated_ops(seed, nodes, traffic, len(ops))),
         queues=QUEUES[:1],
         faults=make_faults(rng, nodes, CHAOS - 4, scheduled=False),
         schedules=(),
@@ -33,19 +36,28 @@ def make_plan(seed: int) -> Plan:
     )
 
 
-def _traffic(rng: random.Random, nodes: int) -> Traffic:
+def _traffic(rng: random.Random, nodes: int, seed: int) -> Traffic:
     guards = tuple(_guard(rng, f"g{number}") for number in range(rng.choice((1, 1, 1, 2))))
     rate = sum(guard.rate for guard in guards)
     crowd = rng.choice((1, 2, 4, 8))
     offered = rate * rng.choice((0.5, 1.0, 2.0)) / nodes  # calls a second of each node
+    jobs = rng.random() < 0.4
     return Traffic(
         guards=guards,
         phases=_phases(rng, nodes),
         crowd=crowd,
         gap=round(min(crowd / offered, 6.0), 3),
         cancels=rng.choice((0.0, 0.1, 0.3)),
-        jobs=rng.random() < 0.4,
+        jobs=jobs,
+        rates=_rates(seed) if jobs else (),
     )
+
+
+def _rates(seed: int) -> tuple[RateSpec, ...]:
+    """Drawn apart, so that the rest of a plan does not change with it."""
+    rng = random.Random(f"guards rates:{seed}")
+    number = rng.choice((0.5, 1.0, 2.0, 4.0))
+    return (RateSpec(task="r0", number=number, per="user:{user}" if rng.random() < 0.3 else None),)
 
 
 def _guard(rng: random.Random, name: str) -> GuardSpec:
@@ -109,6 +121,25 @@ def _ops(rng: random.Random, nodes: int, traffic: Traffic) -> tuple[Op, ...]:
         at, node = round(rng.uniform(2, CHAOS - 4), 3), rng.randrange(nodes)
         made.append(Op(number=len(made) + 1, at=at, node=node, kind="drain"))
     return tuple(made)
+
+
+def _rated_ops(seed: int, nodes: int, traffic: Traffic, before: int) -> tuple[Op, ...]:
+    """Crowds of jobs that keep to a rate, and nothing else."""
+    rng, made = random.Random(f"guards rated jobs:{seed}"), list[Op]()
+    for spec in traffic.rates:
+        for _ in range(rng.randint(1, 3)):
+            at, node = round(rng.uniform(0.5, CHAOS - 1), 3), rng.randrange(nodes)
+            number = before + len(made) + 1
+            jobs = tuple(_rated_job(rng, spec) for _ in range(rng.randint(1, 10)))
+            made.append(Op(number=number, at=at, node=node, kind="enqueue", jobs=jobs))
+    return tuple(made)
+
+
+def _rated_job(rng: random.Random, spec: RateSpec) -> JobSpec:
+    user = rng.choice(USERS)
+    beat = Beat(rng.choice((0.0, 0.0, 0.3)), "idle")
+    key = spec.name if spec.per is None else f"{spec.name}/user:{user}"
+    return JobSpec(script=(beat,), task=spec.task, guard=key, user=user)
 
 
 def _job(rng: random.Random, traffic: Traffic) -> JobSpec:

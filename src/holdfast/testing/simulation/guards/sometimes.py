@@ -8,6 +8,7 @@ from holdfast.testing.simulation.checkers.breakers import followed
 from holdfast.testing.simulation.checkers.run import Run
 from holdfast.testing.simulation.guards.calling import CALL
 from holdfast.testing.simulation.guards.provider import REQUEST
+from holdfast.testing.simulation.guards.tasks import BEGUN
 
 SEEN = [
     "process killed",
@@ -41,6 +42,8 @@ SEEN = [
     "job put off by its guard",
     "job's call with quota that it brought along",
     "guarded job dead by its failures",
+    "run behind a limiter",
+    "run at its task's rate",
 ]
 
 _REFUSED = {
@@ -67,6 +70,7 @@ def seen(run: Run) -> Iterator[str]:
 
 
 def _in_events(run: Run) -> Iterator[str]:
+    rates = set() if run.plan.traffic is None else {spec.name for spec in run.plan.traffic.rates}
     own: set[tuple[str, str, str, int]] = set()  # slices, by process, key and step
     for event in run.history.events:
         if event.kind == "event" and event.verb in _EVENTS:
@@ -82,6 +86,9 @@ def _in_events(run: Run) -> Iterator[str]:
                 yield "job's call with quota that it brought along"
         elif event.verb == "guard.gave_up" and event.data[1] == "budget":
             yield "retry refused by the budget"
+        elif event.verb == BEGUN:
+            is_rated = event.data[0] in rates
+            yield "run at its task's rate" if is_rated else "run behind a limiter"
         elif event.verb == "body failed" and event.data[3] in ("refused", "throttled"):
             yield "job put off by its guard"
 

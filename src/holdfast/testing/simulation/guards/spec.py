@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import msgspec
 
+from holdfast.jobs.rates import NAME
+
 USERS = ("ada", "bob")  # whom a limiter with `per` tells apart
 
 
@@ -25,6 +27,23 @@ class GuardSpec(msgspec.Struct, frozen=True, kw_only=True):
     deadline: float
 
 
+class RateSpec(msgspec.Struct, frozen=True, kw_only=True):
+    """A task with `rate=`, the same on every node. Its jobs make no call."""
+
+    task: str
+    number: float
+    per: str | None
+
+    @property
+    def name(self) -> str:
+        """Of its limiter."""
+        return NAME.format(self.task)
+
+    @property
+    def given(self) -> float | tuple[str, float]:
+        return self.number if self.per is None else (self.per, self.number)
+
+
 class Phase(msgspec.Struct, frozen=True, array_like=True):
     """What the provider does for a while; to one node only, or to all (None)."""
 
@@ -41,6 +60,7 @@ class Traffic(msgspec.Struct, frozen=True, kw_only=True):
     gap: float  # seconds, about, between two crowds on one node
     cancels: float  # the share of calls whose caller does not wait for the end
     jobs: bool  # whether workers with guarded tasks run, too
+    rates: tuple[RateSpec, ...] = ()  # of tasks of those workers
 
     def phase(self, moment: float, node: int) -> str:
         """How the provider is for this node."""

@@ -15,11 +15,12 @@ from holdfast.kernel.clock import sleep
 from holdfast.kernel.errors import DeadlinePassed, Refused
 from holdfast.testing.simulation.fleet import Life
 from holdfast.testing.simulation.guards.calling import Calling
-from holdfast.testing.simulation.guards.spec import GuardSpec
+from holdfast.testing.simulation.guards.spec import GuardSpec, RateSpec
 from holdfast.testing.simulation.plan import Beat
 from holdfast.testing.simulation.service.tasks import Watch
 
 ATTEMPTS = 2
+BEGUN = "run begun"
 
 
 def declare(
@@ -34,11 +35,22 @@ def declare(
             "retry": Backoff(attempts=ATTEMPTS, first=0.4, ceiling=1.5),
         }
         registry.add(_task(life, spec, guards[spec.name], calling), sender, options)
+    for rate in life.fleet.plan.traffic.rates:
+        registry.add(_rated(life, rate), sender, {"name": rate.task, "rate": rate.given})
     registry.hooks.use(Watch(life))
+
+
+def _rated(life: Life, rate: RateSpec) -> Any:
+    async def play(job: Job, op: int, place: int, script: list[Beat], user: str) -> None:  # noqa: ARG001
+        life.history.event(BEGUN, (rate.name, "" if rate.per is None else f"user:{user}", job.id))
+        await sleep(script[0].seconds)
+
+    return play
 
 
 def _task(life: Life, spec: GuardSpec, guard: Guard[Any], calling: Calling) -> Any:
     async def play(job: Job, op: int, place: int, script: list[Beat], user: str) -> None:  # noqa: ARG001
+        life.history.event(BEGUN, (spec.name, "" if spec.per is None else f"user:{user}", job.id))
         beat = script[0]
         await sleep(beat.seconds)
         try:

@@ -23,6 +23,7 @@ from holdfast.guards.probes import Probes
 from holdfast.guards.reservations import Reservation
 from holdfast.guards.switch import Switch
 from holdfast.jobs import judge, releases
+from holdfast.jobs.registry import Registry
 from holdfast.kernel.clock import monotonic
 from holdfast.kernel.service import Looping
 from holdfast.testing.simulation.mutants.planting import mutant, replace
@@ -195,6 +196,18 @@ def _who_begins_asks_nobody(stack: ExitStack) -> None:
         await Looping.start(self)
 
     replace(stack, GuardFleet, "start", start)
+
+
+@of_guards("a run without a call gives its quota back")
+def _a_run_without_a_call_gives_its_quota_back(stack: ExitStack) -> None:
+    """what a gate has taken is another's again when the run has ended without a call"""
+    replace(stack, Reservation, "keep", lambda self: None)
+
+
+@of_guards("a rate is counted per process")
+def _a_rate_is_counted_per_process(stack: ExitStack) -> None:
+    """the fleet does not know the rate of a task"""
+    replace(stack, Registry, "_share_rate", lambda self, task: None)
 
 
 @of_guards("each process is a fleet of its own")

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Sequence
+from typing import Any
 
 import msgspec
 
+from holdfast.guards.guard import Guard
 from holdfast.jobs.blocking import Portal
 from holdfast.jobs.enqueue import Enqueuer
 from holdfast.jobs.hooks import Hooks
@@ -33,9 +35,9 @@ _ARGS = '{"nominal": "2026-01-01T00:00:00Z"}'
 class Program:
     """What a worker service is made of, as Holdfast wires it."""
 
-    def __init__(self, life: Life) -> None:
+    def __init__(self, life: Life, share: Callable[[Guard[Any]], None] = lambda _: None) -> None:
         self.hooks = Hooks()
-        self.registry = Registry(self.hooks)
+        self.registry = Registry(self.hooks, share)
         self.portal = Portal(life.store)
         self.enqueuer = Enqueuer(self.hooks)
         self.enqueuer.send_to(life.store, self.portal)
