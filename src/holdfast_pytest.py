@@ -18,11 +18,9 @@ if TYPE_CHECKING:
 @pytest.fixture
 def manual_clock() -> Generator[ManualClock, None, None]:
     """A clock that stands still until `manual_clock.advance(seconds)`; ask for it before the store is opened."""
-    from holdfast.kernel.world import inhabit  # noqa: PLC0415
     from holdfast.testing import ManualClock  # noqa: PLC0415
 
-    with inhabit(ManualClock()) as clock:
-        assert isinstance(clock, ManualClock)
+    with ManualClock() as clock:
         yield clock
 
 

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import asyncio
 import random
 from contextlib import contextmanager
 
-from holdfast.kernel.world import inhabit
+from holdfast.kernel.world import LoopTimers, inhabit
 from holdfast.testing.clock import START, ManualClock
 from holdfast.testing.simulation.loop import SeededLoop
 
@@ -20,7 +19,7 @@ class StillWorld(ManualClock):
         return self.chance
 
 
-class LoopWorld(StillWorld):
+class LoopWorld(LoopTimers, StillWorld):
     """Sleeping and timeouts cost no time: the loop jumps to the next timer."""
 
     def __init__(self, loop, seed):
@@ -34,9 +33,6 @@ class LoopWorld(StillWorld):
 
     def monotonic(self):
         return self._loop.time()
-
-    async def sleep(self, seconds):
-        await asyncio.sleep(seconds)
 
 
 def virtually(main, seed="0"):

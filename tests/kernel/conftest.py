@@ -6,10 +6,10 @@ import asyncio
 
 import pytest
 
-from holdfast.kernel.world import inhabit
+from holdfast.kernel.world import LoopTimers, inhabit
 
 
-class PaperWorld:
+class PaperWorld(LoopTimers):
     """Its clock moves only by sleeping, and its chance is what the test says."""
 
     def __init__(self) -> None:

@@ -7,12 +7,11 @@ import subprocess
 import sys
 
 from holdfast.kernel import clock
-from holdfast.kernel.world import inhabit
 from holdfast.testing.clock import START, ManualClock
 
 
 def test_time_stands_still_until_it_is_moved():
-    with inhabit(ManualClock()) as manual:
+    with ManualClock() as manual:
         assert (clock.now(), clock.host_now(), clock.monotonic()) == (START, START, 0.0)
         manual.advance(2.5)
         assert (clock.now(), clock.host_now(), clock.monotonic()) == (START + 2.5, START + 2.5, 2.5)
@@ -31,7 +30,7 @@ async def test_sleepers_wake_in_their_order_when_their_time_has_come():
         await clock.sleep(seconds)
         woken.append(name)
 
-    with inhabit(ManualClock()) as manual:
+    with ManualClock() as manual:
         tasks = [asyncio.ensure_future(sleeper(*each)) for each in (("late", 10), ("early", 5), ("now", 0))]
         await _settle()
         assert woken == ["now"]
@@ -44,7 +43,7 @@ async def test_sleepers_wake_in_their_order_when_their_time_has_come():
 
 
 async def test_a_sleeper_that_was_cancelled_disturbs_nobody():
-    with inhabit(ManualClock()) as manual:
+    with ManualClock() as manual:
         task = asyncio.ensure_future(clock.sleep(5))
         await _settle()
         task.cancel()

@@ -16,7 +16,7 @@ from holdfast.events.wire import Wire
 from holdfast.events.wires import Wires
 from holdfast.fleet.leading import TTL, Leading
 from holdfast.guards.backoff import Backoff
-from holdfast.kernel.clock import monotonic, sleep
+from holdfast.kernel.clock import look_after, monotonic, recover
 from holdfast.kernel.crashpoints import crashpoint
 from holdfast.kernel.errors import TROUBLE, LeaseLost, PayloadError, TransportUnavailable
 from holdfast.kernel.randomness import jittered
@@ -126,7 +126,7 @@ class StoreConsumer(Consumer):
         seen, is_busy = monotonic(), True
         while True:
             if is_busy and not await self.has_room():
-                await sleep(jittered(_FULL))
+                await look_after(jittered(_FULL))
                 continue
             is_busy = await self.turn(lease)
             self._trouble = None
@@ -201,7 +201,7 @@ class BrokerConsumer(Consumer):
         await reader.subscribe()
         while True:
             if not await self.has_room():
-                await sleep(jittered(_FULL))
+                await look_after(jittered(_FULL))
                 continue
             is_last = monotonic() - told > _TOLD or await self._publishes()
             if await reader.turn(lease):
@@ -235,7 +235,7 @@ class BrokerConsumer(Consumer):
             except TransportUnavailable as error:
                 away += 1
                 self._failed(error)
-                await sleep(jittered(_AWAY.longest(away)))
+                await recover(jittered(_AWAY.longest(away)))
 
     async def catch_up(self, lease: Lease) -> bool:
         consumer = await self._joined()
@@ -250,7 +250,7 @@ class BrokerConsumer(Consumer):
     async def turn(self, lease: Lease, consumer: port.Consumer, wait: float = _POLL) -> bool:
         """Store one batch and acknowledge it; whether there was any."""
         if not await self.has_room():
-            await sleep(jittered(_FULL))
+            await look_after(jittered(_FULL))
             return False
         self._must_lead()  # what it would fetch now, its successor gets later than what is newer
         received = await consumer.fetch(BATCH, wait=wait)

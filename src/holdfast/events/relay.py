@@ -11,7 +11,7 @@ from holdfast.events.wires import Wires
 from holdfast.fleet.leading import TTL, Leading
 from holdfast.guards.backoff import Backoff
 from holdfast.jobs.upkeep import Duty
-from holdfast.kernel.clock import monotonic, sleep
+from holdfast.kernel.clock import monotonic, recover
 from holdfast.kernel.crashpoints import crashpoint
 from holdfast.kernel.errors import TROUBLE, LeaseLost, TransportUnavailable
 from holdfast.kernel.randomness import jittered
@@ -85,7 +85,7 @@ class Relay(Leading):
             for duty in self._duties:  # also while the broker is away: then the lag grows
                 await duty.perform()
             if away:
-                await sleep(jittered(_AWAY.longest(away)))
+                await recover(jittered(_AWAY.longest(away)))
             elif not is_busy:
                 await self._store.wakeups.wait((OUTBOX,), jittered(_POLL))
 

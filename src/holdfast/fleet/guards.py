@@ -12,7 +12,7 @@ from holdfast.fleet.pots import Pot
 from holdfast.fleet.slices import Slices
 from holdfast.guards.guard import Guard
 from holdfast.guards.ports import BreakerRecord, LimiterRecord
-from holdfast.kernel.clock import monotonic, sleep, timeout
+from holdfast.kernel.clock import monotonic, news_within, patience, recover
 from holdfast.kernel.errors import UsageError
 from holdfast.kernel.forks import tell_child
 from holdfast.kernel.ids import new_id
@@ -104,7 +104,7 @@ class GuardFleet(Looping):
             return
         if unused := self._slices.leave():
             try:
-                async with timeout(_LEAVING):
+                async with patience(_LEAVING):
                     await shared.give_back(unused)
             except Exception as error:  # noqa: BLE001  nothing is lost but time
                 note("guards.not_given_back", node=self.node, error=repr(error))
@@ -142,7 +142,7 @@ class GuardFleet(Looping):
 
     async def _turn(self) -> None:
         try:
-            async with timeout(_PATIENCE):
+            async with patience(_PATIENCE):
                 await self._round()
         except Exception as error:  # noqa: BLE001  guards go on without it
             is_news = self._trouble is None
@@ -157,7 +157,7 @@ class GuardFleet(Looping):
         if self._people is not None and self.guards:
             reports = [member.report() for member in self._members.values()]
             try:
-                async with timeout(_PATIENCE):
+                async with patience(_PATIENCE):
                     await self._hear_people(self._people, reports)
             except Exception as error:  # noqa: BLE001  as above
                 note("guards.uncounted", node=self.node, error=repr(error))
@@ -165,14 +165,14 @@ class GuardFleet(Looping):
     async def _rest(self) -> None:
         """Until there is something to ask or to tell; a silent store has a pause in any case."""
         if self._trouble is not None:
-            await sleep(jittered(_AGAIN))
+            await recover(jittered(_AGAIN))
             return
         self._news.clear()
         if (left := min(self._next_report, self._slices.next) - monotonic()) > 0:
             with suppress(TimeoutError):
-                async with timeout(left):
+                async with news_within(left):
                     await self._news.wait()
-        await sleep(_SHORTEST)
+        await recover(_SHORTEST)
 
     def _lost(self, error: Exception) -> None:
         if self._trouble is None and self.guards:

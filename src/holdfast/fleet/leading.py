@@ -7,7 +7,7 @@ from abc import abstractmethod
 from contextlib import suppress
 from math import inf
 
-from holdfast.kernel.clock import monotonic, sleep, timeout
+from holdfast.kernel.clock import monotonic, news_within, patience, sleep
 from holdfast.kernel.errors import HoldfastError, LeaseLost
 from holdfast.kernel.randomness import jittered
 from holdfast.kernel.service import Looping
@@ -77,12 +77,12 @@ class Leading(Looping):
         pause = self._ttl / 3
         while not work.done():
             with suppress(TimeoutError):
-                async with timeout(pause):
+                async with news_within(pause):
                     await over(work)
                     return
             began = monotonic()
             try:
-                async with timeout(max(0.01, self._until - began)):
+                async with patience(max(0.01, self._until - began)):
                     renewed = await self._store.leases.renew(lease, ttl=self._ttl)
             except (HoldfastError, TimeoutError) as error:
                 note("leading.not_renewed", service=self._name, error=repr(error))
@@ -101,7 +101,7 @@ class Leading(Looping):
 
     async def _give_up(self, lease: Lease) -> None:
         try:
-            async with timeout(_GOODBYE):
+            async with patience(_GOODBYE):
                 await self._store.leases.release(lease)
         except (HoldfastError, TimeoutError) as error:
             note("leading.not_released", service=self._name, error=repr(error))

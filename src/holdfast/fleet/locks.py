@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from types import TracebackType
 
-from holdfast.kernel.clock import monotonic, sleep, timeout
+from holdfast.kernel.clock import look_after, monotonic, patience, sleep
 from holdfast.kernel.errors import HoldfastError, LockHeld, LockLost, UsageError
 from holdfast.kernel.ids import new_id
 from holdfast.kernel.names import check_seconds
@@ -59,7 +59,7 @@ class Lock:
                 raise LockHeld(
                     f"The lock {self._name!r} is held by another. Try again, or wait longer with wait=."
                 )
-            await sleep(jittered(min(pause, max(0.0, give_up - monotonic()))))
+            await look_after(jittered(min(pause, max(0.0, give_up - monotonic()))))
             pause, began = min(pause * 1.5, _LAST_LOOK), monotonic()
         self._lease, self._until = held, began + self._ttl
         self._holder, self._has_cancelled = asyncio.current_task(), False
@@ -92,7 +92,7 @@ class Lock:
     async def _release(self, held: Lease) -> bool:
         in_time = monotonic() < self._until
         try:
-            async with timeout(_GOODBYE):
+            async with patience(_GOODBYE):
                 return await self._store.leases.release(held)
         except (HoldfastError, TimeoutError) as error:  # it ends by itself
             note("lock.not_released", lock=self._name, error=repr(error))
@@ -100,9 +100,9 @@ class Lock:
 
     async def _keep(self) -> None:
         """Renew at a third of the lease; when that fails until its end is near, stop whoever works under it."""
-        pause = self._ttl / 3
+        pause = self._until - self._ttl * 2 / 3 - monotonic()
         while self._lease is not None:
-            await sleep(pause)
+            await sleep(max(0.0, pause))
             began = monotonic()
             try:
                 renewed = await self._renew(self._lease, self._until - self._ttl * _MARGIN - began)
@@ -119,7 +119,7 @@ class Lock:
 
     async def _renew(self, lease: Lease, left: float) -> Lease | None:
         """In time, for a store that does not answer is no reason to go on. A try is shorter: the next has a new connection."""
-        async with timeout(min(self._ttl / 3, max(0.0, left))):
+        async with patience(min(self._ttl / 3, max(0.0, left))):
             return await self._store.leases.renew(lease, ttl=self._ttl)
 
     def _lose(self) -> None:

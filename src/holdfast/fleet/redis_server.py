@@ -14,7 +14,7 @@ from redis.asyncio.retry import Retry
 from redis.backoff import NoBackoff
 
 from holdfast.fleet.redis_scripts import Script
-from holdfast.kernel.clock import timeout
+from holdfast.kernel.clock import patience
 from holdfast.kernel.errors import (
     HoldfastError,
     NotOpen,
@@ -76,7 +76,7 @@ class Server:
         client, self._client = self._client, None
         if client is not None and not self._is_forsaken():
             with suppress(*_FAILURES):
-                async with timeout(ANSWER):
+                async with patience(ANSWER):
                     await client.aclose(close_connection_pool=True)
 
     def _is_forsaken(self) -> bool:
@@ -106,7 +106,7 @@ class Server:
 
     async def _in_time(self, work: Any) -> Any:
         try:
-            async with timeout(PATIENCE):
+            async with patience(PATIENCE):
                 return await work
         except _FAILURES as error:
             await look_again(self._client, error)

@@ -63,7 +63,7 @@ class Gates:
         """Of a run that finds out, all calls but its probe wait for that: refused, they might end the run, and the probe with it."""
         end = entry.began + breaker.lease if until is None else min(until, entry.began + breaker.lease)
         while is_probing(breaker) and breaker.state is State.HALF_OPEN and entry.began < end:
-            await way.sleep(_MOMENT)
+            await way.look_after(_MOMENT)
             entry.began = monotonic()
             with suppress(BreakerOpen):
                 return breaker.admitted(entry.began)

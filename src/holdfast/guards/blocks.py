@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from contextvars import Token
 from types import TracebackType
 
@@ -12,6 +11,7 @@ from holdfast.guards.faults import Classifier, fault_of, retry_after_of
 from holdfast.guards.headers import SupportsGet
 from holdfast.kernel.clock import timeout
 from holdfast.kernel.errors import TimedOut
+from holdfast.kernel.world import Limit
 
 
 class Ending:
@@ -50,15 +50,15 @@ class Block:
     def __init__(self, admission: Admission, classify: Classifier, seconds: float | None) -> None:
         self._ending, self._seconds = Ending(admission, classify), seconds
         self._mark: Token[float | None] | None = None
-        self._limit: asyncio.Timeout | None = None
+        self._limit: Limit | None = None
         if seconds is not None:
             self._mark = UNTIL.set(admission.began + seconds)
 
     async def start(self) -> None:
         """On a loop the block is cut off at its end; a thread cannot be."""
         if self._seconds is not None:
-            self._limit = timeout(self._seconds)
-            await self._limit.__aenter__()
+            limit = self._limit = timeout(self._seconds)
+            await limit.__aenter__()
 
     async def leave(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None

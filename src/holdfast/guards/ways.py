@@ -8,7 +8,7 @@ from functools import partial
 from types import CoroutineType
 from typing import Any, Protocol, TypeVar
 
-from holdfast.kernel.clock import pause, sleep, timeout
+from holdfast.kernel.clock import look_after, news_within, pause, sleep
 from holdfast.kernel.errors import UsageError
 from holdfast.kernel.loops import new_flag
 from holdfast.kernel.show import show
@@ -34,6 +34,9 @@ class Turn(Protocol):
 class Way(Protocol):
     def turn(self) -> Turn: ...
     async def sleep(self, seconds: float, /) -> None: ...
+    async def look_after(self, seconds: float, /) -> None:
+        """Sleep before looking again at what others may change."""
+
     async def attempt(self, work: partial[Any], seconds: float | None, /) -> Any:
         """Make the call, and cut it off after so many seconds."""
 
@@ -63,7 +66,7 @@ class _LoopTurn:
         if seconds is None:
             await self._future
             return
-        limit = timeout(seconds)
+        limit = news_within(seconds)
         try:
             async with limit:
                 await self._future
@@ -78,6 +81,9 @@ class _OnLoop:
 
     async def sleep(self, seconds: float, /) -> None:
         await sleep(seconds)
+
+    async def look_after(self, seconds: float, /) -> None:
+        await look_after(seconds)
 
     async def attempt(self, work: partial[Any], seconds: float | None, /) -> Any:
         begun = work()
@@ -110,6 +116,9 @@ class _InThread:
 
     async def sleep(self, seconds: float, /) -> None:
         exposed(partial(pause, seconds))
+
+    async def look_after(self, seconds: float, /) -> None:
+        exposed(partial(new_flag().wait, seconds))
 
     async def attempt(self, work: partial[Any], _: float | None, /) -> Any:
         """A plain function cannot be cut off; it may ask `time_left()`."""

@@ -8,7 +8,7 @@ from holdfast.jobs.endings import Endings
 from holdfast.jobs.returns import Returns
 from holdfast.jobs.run import Run
 from holdfast.jobs.shutting import Shutting
-from holdfast.kernel.clock import timeout
+from holdfast.kernel.clock import patience
 from holdfast.kernel.errors import HoldfastError
 from holdfast.kernel.outcomes import Snooze
 from holdfast.kernel.randomness import jittered
@@ -68,7 +68,7 @@ class Aside:
 
     async def _put(self, claims: Sequence[Claim], reason: Held) -> None:
         try:
-            async with timeout(STOP_GRACE):
+            async with patience(STOP_GRACE):
                 await self._holds.hold(claims, reason)
         except (HoldfastError, TimeoutError) as error:
             note("worker.hold_failed", jobs=len(claims), error=repr(error))

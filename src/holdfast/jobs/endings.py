@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 
 from holdfast.jobs.run import Run
-from holdfast.kernel.clock import monotonic, sleep, timeout
+from holdfast.kernel.clock import monotonic, patience, recover
 from holdfast.kernel.errors import NotOpen
 from holdfast.kernel.outcomes import Outcome
 from holdfast.kernel.randomness import jittered
@@ -86,7 +86,7 @@ class Endings:
         """
         self.add_known()
         with suppress(TimeoutError):
-            async with timeout(_WRITING):
+            async with patience(_WRITING):
                 while self._waiting or self._apart:
                     for item in self.take():
                         self._begin_apart(item)
@@ -99,7 +99,7 @@ class Endings:
         """What has ended meanwhile. For those `besides` it was waited before, in vain."""
         self.add_known()
         with suppress(TimeoutError):
-            async with timeout(_MOMENT):
+            async with patience(_MOMENT):
                 await over(*(self._apart - besides))
 
     def _begin_apart(self, item: Finish) -> None:
@@ -110,7 +110,7 @@ class Endings:
     async def _write_apart(self, item: Finish) -> None:
         while True:
             try:
-                async with timeout(
+                async with patience(
                     self._lease
                 ):  # a store that is silent for so long may have lost the question
                     [ok] = await self._claims.finish([item])
@@ -118,7 +118,7 @@ class Endings:
                 note("worker.trouble", worker=self._worker, error=repr(error))
                 if self._gives_up(item, error):
                     return
-                await sleep(jittered(0.1 if self.in_haste else 0.5))
+                await recover(jittered(0.1 if self.in_haste else 0.5))
             else:
                 self._end(item, ok)
                 self._on_apart()

@@ -12,7 +12,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from holdfast.guards.ways import ON_LOOP, Turn
 from holdfast.jobs.gate import Gate
 from holdfast.jobs.run import Run
-from holdfast.kernel.clock import monotonic, sleep
+from holdfast.kernel.clock import monotonic, recover
 from holdfast.kernel.spawn import spawn
 
 _SOON = 0.25  # seconds that are worth waiting for here, instead of holding the job: a little more than from one release to the next
@@ -59,7 +59,7 @@ class Entrance:
 
     async def _serve(self) -> None:
         while self._turned_away or self._waiting:
-            await sleep(_MOMENT)
+            await recover(_MOMENT)
             if self._turned_away:
                 refused, self._turned_away = self._turned_away, []
                 await self._refused(refused)

@@ -25,7 +25,7 @@ from holdfast.jobs.run import Run, Stop
 from holdfast.jobs.signature import NewerArguments
 from holdfast.jobs.task import Task
 from holdfast.kernel import outcomes
-from holdfast.kernel.clock import after, monotonic, timeout
+from holdfast.kernel.clock import after, monotonic, patience
 from holdfast.kernel.codec import decode_stored, encode
 from holdfast.kernel.context import Context, become
 from holdfast.kernel.crashpoints import Crash, crashpoint
@@ -245,7 +245,7 @@ class Executor:
         assert run.lock is not None
         unlocking = spawn(self._give_back(run.lock), name="unlock")
         with suppress(TimeoutError):
-            async with timeout(_UNLOCKING):
+            async with patience(_UNLOCKING):
                 await over(unlocking)
 
     async def _give_back(self, lock: Lease) -> None:
@@ -260,6 +260,6 @@ def _done(result: Any) -> Done:
 
 
 def _begin(run: Run) -> None:
-    run.began = monotonic()
+    run.began = began = monotonic()
     if run.task is not None and (limit := run.task.declaration.timeout) is not None:
-        run.limit_until = run.began + limit
+        run.limit_until = began + limit

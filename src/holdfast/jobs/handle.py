@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Generic, TypeVar
 
-from holdfast.kernel.clock import monotonic, sleep
+from holdfast.kernel.clock import look_after, monotonic
 from holdfast.kernel.codec import decode_stored
 from holdfast.kernel.errors import JobCancelled, JobDead, JobMissing, JobUnknown
 from holdfast.store.ports import Store
@@ -52,7 +52,7 @@ class Handle(Generic[R]):
             left = pause if give_up is None else give_up - monotonic()
             if left <= 0:
                 raise TimeoutError(f"Job {self.id} is {record.state} after {timeout:g} s.")
-            await sleep(min(pause, left))
+            await look_after(min(pause, left))
             pause = min(pause * 1.5, _LAST_LOOK)
 
     def _told(self, record: JobRecord) -> R:

@@ -15,7 +15,7 @@ from holdfast.jobs.patience import PAUSES, patiently
 from holdfast.jobs.registry import OnDead, Registry
 from holdfast.jobs.run import Run, Stop
 from holdfast.kernel import outcomes
-from holdfast.kernel.clock import sleep, timeout
+from holdfast.kernel.clock import recover, timeout
 from holdfast.kernel.errors import (
     TROUBLE,
     CommitUnknown,
@@ -163,7 +163,7 @@ class Judge:
                 if pause is None or (was_cut_off and isinstance(trouble, TransactionEnded)):
                     raise
                 was_cut_off = isinstance(trouble, TransactionEnded)
-                await sleep(jittered(pause))
+                await recover(jittered(pause))
             else:
                 return SETTLED
         raise AssertionError("the last try returns or raises")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable
 from typing import TypeVar
 
-from holdfast.kernel.clock import sleep
+from holdfast.kernel.clock import recover
 from holdfast.kernel.errors import TROUBLE
 from holdfast.kernel.randomness import jittered
 from holdfast.kernel.telemetry import note
@@ -21,5 +21,5 @@ async def patiently(call: Callable[[], Awaitable[T]], *, what: str, job: str) ->
             return await call()
         except TROUBLE as trouble:
             note(what, job=job, error=repr(trouble))
-            await sleep(jittered(pause))
+            await recover(jittered(pause))
     return await call()

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+import math
 from collections.abc import Callable, Mapping, Sequence
 
 from holdfast.jobs.presence import Presence
 from holdfast.jobs.run import Run, Stop
-from holdfast.kernel.clock import monotonic, sleep, timeout
+from holdfast.kernel.clock import look_within, monotonic, patience, sleep
 from holdfast.kernel.randomness import jittered
 from holdfast.kernel.spawn import spawn, start_beside
 from holdfast.kernel.telemetry import note
@@ -50,9 +51,9 @@ class Renewer:
         self._unlocked: dict[tuple[str, int], float] = {}  # whose lock is lost, since when
         self._overtime: dict[tuple[str, int], float] = {}  # whose timeout is over, since when that is known
         self._due = 0.0
-        self._renewed = 0.0
+        self._renewed = -math.inf
         self._pulse = monotonic()
-        self._warned = 0.0
+        self._warned = -math.inf
 
     async def start(self) -> None:
         self._beside = start_beside("holdfast-renewer", self._main)
@@ -129,7 +130,7 @@ class Renewer:
             if monotonic() < self._due:
                 continue
             try:
-                async with timeout(self._lease / 3):
+                async with patience(self._lease / 3):
                     self._renewing = spawn(self._renew(store), name="renewer-renew")
                     await self._renewing
                 self._due = monotonic() + jittered(self._lease / 3, 0.1)
@@ -145,7 +146,7 @@ class Renewer:
     async def _nap(self, seconds: float) -> None:
         assert self._bell is not None
         try:
-            async with timeout(seconds):
+            async with look_within(seconds):
                 await self._bell.wait()
         except TimeoutError:
             return

@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 from typing import TypeAlias
 
-from holdfast.kernel.clock import monotonic, timeout
+from holdfast.kernel.clock import monotonic, patience
 from holdfast.kernel.errors import NotOpen
 from holdfast.kernel.randomness import jittered
 from holdfast.kernel.spawn import over, spawn
@@ -69,7 +69,7 @@ class Returns:
         until = monotonic() + self._lease  # nobody renews them: after that they are another's
         together = spawn(self._try(claims), name="worker-returns-try")
         with suppress(TimeoutError):
-            async with timeout(_TOGETHER if len(claims) > 1 else _TRY):
+            async with patience(_TOGETHER if len(claims) > 1 else _TRY):
                 await over(together)
         await asyncio.gather(*(self._insist(claim, until) for claim in claims))
         if not self._held:
@@ -81,7 +81,7 @@ class Returns:
             if await self._try([claim]):
                 return
             with suppress(TimeoutError):
-                async with timeout(jittered(pause)):
+                async with patience(jittered(pause)):
                     await self._again.wait()
             pause = min(2 * pause, _LONGEST_PAUSE)
         self._held.pop(_key(claim), None)
@@ -90,7 +90,7 @@ class Returns:
         wanted = [claim for claim in claims if _key(claim) in self._held and not self._is_over(_key(claim))]
         try:
             if wanted:
-                async with timeout(_TRY):
+                async with patience(_TRY):
                     await self._claims.release(wanted)
         except NotOpen:  # nobody can be asked any more
             pass
@@ -109,5 +109,5 @@ def _key(claim: Claim) -> Key:
 
 async def _in_time(*tasks: asyncio.Task[None]) -> None:
     with suppress(TimeoutError):
-        async with timeout(_WAIT):
+        async with patience(_WAIT):
             await over(*tasks)

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 
 from holdfast.jobs.run import Run
-from holdfast.kernel.clock import monotonic, timeout
+from holdfast.kernel.clock import monotonic, patience
 from holdfast.kernel.randomness import jittered
 from holdfast.kernel.telemetry import note
 from holdfast.store.fleet_ports import Leases
@@ -34,7 +35,7 @@ class Room:
         self._ttl = min(
             2 * _CLEARING, lease
         )  # of the right to make room: if its holder dies, it ends with the claims
-        self._kept = 0.0  # on the monotonic clock: when that was last asked for
+        self._kept = -math.inf  # on the monotonic clock: when that was last asked for
         self._pause = 2 * _CLEARING  # seconds until the next time; more after each that was in vain
 
     def is_due(self) -> bool:
@@ -61,7 +62,7 @@ class Room:
     def left(self, run: Run) -> None:
         """A suspect's turn is over. One seldom comes alone; but ordinary work has its turn in between."""
         self.alone = False
-        if monotonic() - run.began < _EVERY:
+        if run.began is not None and monotonic() - run.began < _EVERY:
             self.due = 0.0
 
     async def make(self) -> None:
@@ -85,7 +86,7 @@ class Room:
     def _runs_long(self) -> bool:
         """Whether a run will hardly end while all others wait for it."""
         now = monotonic()
-        return any(run.began and now - run.began > _CLEARING / 2 for run in self._runs.values())
+        return any(run.began is not None and now - run.began > _CLEARING / 2 for run in self._runs.values())
 
     async def _may_clear(self) -> bool:
         """One worker of the fleet is enough."""
@@ -98,7 +99,7 @@ class Room:
         if (right := self._right) is not None:
             self._right, self._clearing_until = None, 0.0
             try:
-                async with timeout(_GIVING_BACK):
+                async with patience(_GIVING_BACK):
                     await self._leases.release(right)
             except Exception as error:  # noqa: BLE001  it ends by itself
                 note("worker.room_kept", worker=self._worker, error=repr(error))

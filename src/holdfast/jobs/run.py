@@ -14,6 +14,7 @@ from holdfast.jobs.task import Task
 from holdfast.kernel.clock import monotonic
 from holdfast.kernel.outcomes import Outcome
 from holdfast.kernel.threads import ThreadCall
+from holdfast.kernel.world import Alarm
 from holdfast.store.records import Claim, Finish, Lease
 
 
@@ -38,9 +39,9 @@ class Run:
         self.claim, self.task = claim, task
         # On the monotonic clock: counted from before the claim, so never later than the lease.
         self.until = until
-        self.began = 0.0  # 0: it waits for a slot
+        self.began: float | None = None  # on the monotonic clock; None: it waits for a slot
         self.limit_until: float | None = None  # when its timeout is over
-        self.timer: asyncio.TimerHandle | None = None
+        self.timer: Alarm | None = None
         self.work: asyncio.Task[None] | None = None  # what runs it, once it has begun
         self.job: Job | None = None
         self.lock: Lease | None = None

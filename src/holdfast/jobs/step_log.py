@@ -30,7 +30,7 @@ class Place(msgspec.Struct):
     record: StepRecord | None  # of an earlier attempt
     kind: Kind
     fingerprint: str = ""  # of what its call is given, when that matters
-    begun: float = 0.0  # on the monotonic clock: when this run first wrote its intent; 0: it has not
+    begun: float | None = None  # on the monotonic clock: when this run first wrote its intent
     plan: str | None = None  # how it is undone, written with its intent
     tries: int = 0  # that have failed, as far as somebody has to know
     error: str | None = None  # of the last one
@@ -64,7 +64,7 @@ class StepLog:
     def __init__(self, claim: Claim, store: StepsPort, lost: Callable[[], Exception]) -> None:
         self._claim, self._store, self._lost = claim, store, lost
         self._loading = asyncio.Lock()
-        self._loaded = 0.0  # on the monotonic clock; 0: nothing is known yet
+        self._loaded: float | None = None  # on the monotonic clock; None: nothing is known yet
         self._written: set[str] = set()  # by this run
         # What this run knows, and has not heard that it is written: its end, and the result.
         self._unheard: dict[str, tuple[Place, Progress, str | None]] = {}
@@ -79,7 +79,7 @@ class StepLog:
     async def load(self) -> bool:
         """Once for each run: whether it was now."""
         async with self._loading:
-            if self._loaded:
+            if self._loaded is not None:
                 return False
             load, claim = self._store.load, self._claim
             found = await patiently(
@@ -112,7 +112,8 @@ class StepLog:
         self._written.add(place.name)
         if progress in OPEN:
             self.open[place.name] = place
-            place.begun = place.begun or monotonic()
+            if place.begun is None:
+                place.begun = monotonic()
         else:
             self.open.pop(place.name, None)
 
@@ -147,13 +148,17 @@ class StepLog:
 
     def age(self, place: Place) -> float:
         """Seconds since its call was first begun; never more than have passed."""
-        record = place.record
+        record, now = place.record, monotonic()
         if record is None:
-            return monotonic() - place.begun
-        return record.now - record.first_at + monotonic() - self._loaded
+            return 0.0 if place.begun is None else now - place.begun
+        return record.now - record.first_at + self._since_loaded(now)
 
     def sought_for(self, place: Place) -> float:
         """Seconds since an earlier attempt first looked for it in vain."""
         record = place.record
         assert record is not None
-        return record.now - record.at + monotonic() - self._loaded
+        return record.now - record.at + self._since_loaded(monotonic())
+
+    def _since_loaded(self, now: float) -> float:
+        assert self._loaded is not None
+        return now - self._loaded

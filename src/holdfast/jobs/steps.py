@@ -14,7 +14,7 @@ from holdfast.jobs.control import Control, EffectUnknown, Reject, StepsChanged, 
 from holdfast.jobs.failures import describe
 from holdfast.jobs.handled import again, is_part, kept
 from holdfast.jobs.step_log import Place, StepLog
-from holdfast.kernel.clock import timeout
+from holdfast.kernel.clock import patience, timeout
 from holdfast.kernel.crashpoints import crashpoint
 from holdfast.kernel.errors import HoldfastError, PayloadError, StepLeft, UsageError
 from holdfast.kernel.masking import secret_values
@@ -210,7 +210,7 @@ class Steps:
     async def last_words(self) -> None:
         """What the run was about to record when it was stopped: an answer that it has must not become one that nobody knows."""
         with suppress(HoldfastError, TimeoutError):
-            async with timeout(LAST_WORDS):
+            async with patience(LAST_WORDS):
                 await self.log.write_unheard()
 
     def close(self) -> None:

@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Awaitable, Callable
 
 from holdfast.jobs.deaths import Deaths
-from holdfast.kernel.clock import monotonic, sleep, timeout
+from holdfast.kernel.clock import monotonic, patience, sleep
 from holdfast.kernel.errors import HoldfastError
 from holdfast.kernel.randomness import jittered
 from holdfast.kernel.service import Looping
@@ -107,7 +107,7 @@ class Upkeep(Looping):
 
     async def _give_up(self, lease: Lease) -> None:
         try:
-            async with timeout(_PATIENCE):
+            async with patience(_PATIENCE):
                 await self._store.leases.release(lease)
         except (HoldfastError, TimeoutError) as error:  # it ends by itself
             note("upkeep.failed", duty="release", error=repr(error))

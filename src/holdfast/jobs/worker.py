@@ -22,7 +22,7 @@ from holdfast.jobs.room import Room
 from holdfast.jobs.run import Run, Stop
 from holdfast.jobs.shutting import Shutting
 from holdfast.jobs.slots import Slots
-from holdfast.kernel.clock import monotonic, shorten, sleep, timeout
+from holdfast.kernel.clock import monotonic, patience, recover, shorten
 from holdfast.kernel.crashpoints import crashpoint
 from holdfast.kernel.outcomes import Done
 from holdfast.kernel.randomness import jittered
@@ -107,12 +107,12 @@ class Worker:
         self._let_go_of_unrun()
         self._bell.set()
         if (left := min(grace, self._hurried - monotonic())) > 0:
-            self._grace = timeout(left)
+            self._grace = patience(left)
             await self._left(self._grace)
             self._grace = None
         for run in list(self.runs.values()):
             run.halt(Stop.DRAIN)
-        await self._left(timeout(STOP_GRACE))
+        await self._left(patience(STOP_GRACE))
         await self._stop_tasks()
         if self.runs:  # nobody may have them before their leases end
             names = sorted({run.claim.task for run in self.runs.values()})
@@ -170,7 +170,7 @@ class Worker:
             except Exception as error:  # noqa: BLE001  whatever it is, this worker must not stand still unnoticed
                 self._trouble = f"worker {self.name}: {error}"
                 note("worker.trouble", worker=self.name, error=repr(error))
-                await sleep(jittered(0.5))
+                await recover(jittered(0.5))
 
     async def _round(self) -> None:
         if self._suspect_is_due():
@@ -233,7 +233,7 @@ class Worker:
         accepted: Sequence[bool | None] = []
         self.asked += 1
         try:
-            async with timeout(
+            async with patience(
                 self._lease
             ):  # an answer after that is of no use, and a finish may be asked again
                 if finishes:
@@ -292,6 +292,7 @@ class Worker:
         """A run has ended: its slot is free, and what became of it goes into the next commit."""
         run.over = True
         self.finished += 1
+        assert run.began is not None
         self._pace[run.claim.queue].took(monotonic() - run.began)
         if isinstance(ending, Settled | Done):
             self._entrance.over(run)
@@ -348,7 +349,7 @@ class Worker:
         began = monotonic()
         self.asked += 1
         try:
-            async with timeout(self._lease):
+            async with patience(self._lease):
                 claim = await self._claims.claim_suspect(self._queues, lease=self._lease, worker=self.name)
         finally:
             self.answered += 1
@@ -375,12 +376,16 @@ class Worker:
         while True:
             try:
                 hinted = await self._store.wakeups.wait(news, jittered(self._poll))
-                if hinted and self.on_hint is not None and any(run.began for run in self.runs.values()):
+                if (
+                    hinted
+                    and self.on_hint is not None
+                    and any(run.began is not None for run in self.runs.values())
+                ):
                     self.on_hint()
                 await self._give_back_late()
             except Exception as error:  # noqa: BLE001  whatever it is, it must go on looking
                 note("worker.no_wakeups", error=repr(error))
-                await sleep(jittered(self._poll))
+                await recover(jittered(self._poll))
             self.look()
 
     async def _give_back_late(self) -> None:

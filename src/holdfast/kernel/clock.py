@@ -1,4 +1,9 @@
-"""Time, asked of the current World."""
+"""Time, asked of the current World; and patience with what is outside of it.
+
+Under a test's clock the two differ. What the program waits for by its own rules (a delay, a timeout, a lease) goes by the
+World's clock: `sleep`, `timeout`, `after`. What a database, a broker or a process takes goes by real time, whatever clock
+a test holds: `patience`, `recover`. In production and in a simulation both are the event loop's.
+"""
 
 from __future__ import annotations
 
@@ -6,7 +11,7 @@ import asyncio
 from collections.abc import Callable
 from datetime import UTC, datetime
 
-from holdfast.kernel.world import Flag, current
+from holdfast.kernel.world import Alarm, Flag, Kind, Limit, current
 
 
 def now() -> float:
@@ -33,21 +38,55 @@ def pause(seconds: float | None, flag: Flag | None = None) -> bool:
     return current().pause(seconds, flag)
 
 
-def timeout(seconds: float) -> asyncio.Timeout:
-    """Raises TimeoutError when its block takes longer, by the loop's clock, which a simulation moves."""
+def timeout(seconds: float) -> Limit:
+    """Raises TimeoutError when its block takes longer."""
+    return current().limit(seconds, Kind.WORK)
+
+
+def news_within(seconds: float) -> Limit:
+    """`timeout` around a block that only waits to be told."""
+    return current().limit(seconds, Kind.NEWS)
+
+
+def look_within(seconds: float) -> Limit:
+    """The same, for what others may change without telling: it ends in real time too, so that the caller looks again."""
+    return current().limit(seconds, Kind.LOOK)
+
+
+async def look_after(seconds: float) -> None:
+    """`sleep` before the caller looks again at what others may change: it ends in real time too."""
+    try:
+        async with look_within(seconds):
+            await asyncio.get_running_loop().create_future()
+    except TimeoutError:
+        return
+
+
+def patience(seconds: float) -> asyncio.Timeout:
+    """`timeout` for the answers of a database, a broker or a process, by the loop's clock, which a simulation moves."""
     return asyncio.timeout(seconds)
 
 
+async def recover(seconds: float) -> None:
+    """`sleep` before a database, a broker or a process is asked again."""
+    await asyncio.sleep(seconds)
+
+
+def patient() -> float:
+    """Seconds that only grow, of the clock by which `patience` goes."""
+    return asyncio.get_running_loop().time()
+
+
 def shorten(limit: asyncio.Timeout, seconds: float) -> None:
-    """Have a timeout end in so many seconds, unless it does before."""
+    """Have a patience end in so many seconds, unless it does before."""
     until = asyncio.get_running_loop().time() + seconds
     if not limit.expired() and until < (limit.when() or until):
         limit.reschedule(until)
 
 
-def after(seconds: float, call: Callable[..., object], *args: object) -> asyncio.TimerHandle:
-    """Have it called in a while, by the loop's clock; `cancel()` the answer when it need not be."""
-    return asyncio.get_running_loop().call_later(seconds, call, *args)
+def after(seconds: float, call: Callable[..., object], *args: object) -> Alarm:
+    """Have it called in a while; `cancel()` the answer when it need not be."""
+    return current().after(seconds, call, *args)
 
 
 def moment(seconds: float) -> datetime:

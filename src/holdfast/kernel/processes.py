@@ -14,7 +14,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from holdfast.kernel.clock import sleep, timeout
+from holdfast.kernel.clock import patience, recover
 from holdfast.kernel.spawn import end, spawn
 from holdfast.kernel.voice import hear_out
 
@@ -90,7 +90,7 @@ async def talk_to_child(
         await guard.start()  # before it knows what to do, and so has started nobody
         line = await _ask(process, said, hear)
         with suppress(TimeoutError):
-            async with timeout(_LEAVING):
+            async with patience(_LEAVING):
                 await process.wait()
     finally:
         with suppress(ProcessLookupError, PermissionError):  # macOS: all of the group have ended
@@ -129,7 +129,7 @@ class _Guard:
             await process.wait()
             with suppress(OSError):  # no memory, no descriptors: there may be some later
                 process = self._process = await self._started()
-            await sleep(_NEXT_GUARD)
+            await recover(_NEXT_GUARD)
 
     async def _started(self) -> asyncio.subprocess.Process:
         return await asyncio.create_subprocess_exec(

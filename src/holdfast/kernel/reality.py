@@ -15,7 +15,7 @@ from typing import Any
 from holdfast.kernel.forks import Turn
 from holdfast.kernel.loops import LoopThread, call_in_thread
 from holdfast.kernel.telemetry import note
-from holdfast.kernel.world import Body, Flag, Pause, Take
+from holdfast.kernel.world import Body, Flag, LoopTimers, Pause, Take
 
 
 class _Mailbox:
@@ -92,7 +92,7 @@ def _drive(body: Body) -> None:
                 )
 
 
-class Reality:
+class Reality(LoopTimers):
     """The World in production."""
 
     def __init__(self) -> None:
@@ -106,9 +106,6 @@ class Reality:
 
     def monotonic(self) -> float:
         return time.monotonic()
-
-    async def sleep(self, seconds: float, /) -> None:
-        await asyncio.sleep(seconds)
 
     def pause(self, seconds: float | None, flag: Flag | None, /) -> bool:
         return (flag or threading.Event()).wait(seconds if seconds is None else max(0.0, seconds))

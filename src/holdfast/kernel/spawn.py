@@ -38,6 +38,11 @@ def start(
     return asyncio.Task(work, loop=loop, name=name, context=context)
 
 
+def is_spawned(task: asyncio.Task[Any]) -> bool:
+    """Whether it goes on beside its caller, who does not wait for it."""
+    return task in _tasks
+
+
 async def end(task: asyncio.Task[Any]) -> None:
     """Cancel the task and wait until it is over, however it ends."""
     task.cancel()

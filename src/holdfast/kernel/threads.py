@@ -13,7 +13,7 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from types import FrameType
 from typing import TypeVar
 
-from holdfast.kernel.clock import timeout
+from holdfast.kernel.clock import patience
 from holdfast.kernel.spawn import outlast
 
 T = TypeVar("T")
@@ -239,7 +239,7 @@ class Crowd(Caller):
         while True:
             seen = self._moves
             try:
-                async with timeout(_STANDSTILL):
+                async with patience(_STANDSTILL):
                     return await self._free.acquire()
             except TimeoutError:
                 if self._moves == seen:

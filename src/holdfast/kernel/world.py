@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable, Coroutine, Generator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
-from typing import Any, Generic, Protocol, TypeAlias, TypeVar
+from enum import Enum
+from types import TracebackType
+from typing import Any, Generic, Protocol, Self, TypeAlias, TypeVar
 
 T = TypeVar("T")
 Item_contra = TypeVar("Item_contra", contravariant=True)
@@ -62,6 +65,33 @@ class Flag(Protocol):
     def wait(self, timeout: float | None = None, /) -> bool: ...
 
 
+class Kind(Enum):
+    """What goes on inside a limit of time."""
+
+    WORK = "work"  # something is done
+    NEWS = "news"  # nothing but a wait for being told
+    LOOK = "look"  # the same, for what others may change without telling: it is worth looking again
+
+
+class Limit(Protocol):
+    """An async block that raises TimeoutError when its time is over, as `asyncio.timeout` does."""
+
+    async def __aenter__(self) -> Self: ...
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None, /
+    ) -> bool | None: ...
+    def expired(self) -> bool:
+        """Whether its time was over."""
+
+    def reschedule(self, when: float | None, /) -> None:
+        """End at this time of the event loop's clock; None: without end."""
+
+
+class Alarm(Protocol):
+    def cancel(self) -> None:
+        """It need not ring."""
+
+
 class World(Protocol):
     def now(self) -> float:
         """Seconds since 1970 on this process's wall clock. It may jump; nothing may be owned by it."""
@@ -71,6 +101,8 @@ class World(Protocol):
 
     def monotonic(self) -> float: ...
     async def sleep(self, seconds: float, /) -> None: ...
+    def limit(self, seconds: float, kind: Kind, /) -> Limit: ...
+    def after(self, seconds: float, call: Callable[..., object], /, *args: object) -> Alarm: ...
     def pause(self, seconds: float | None, flag: Flag | None, /) -> bool:
         """Let this thread stand still until the time is over (None: without end) or the flag is raised; says whether it is."""
 
@@ -81,6 +113,19 @@ class World(Protocol):
     def start_beside(self, name: str, main: Callable[[], Coroutine[Any, Any, None]], /) -> Beside: ...
     def owns(self, close: Callable[[], None], /) -> Callable[[], None]:
         """Say that this process's death ends a thing by `close`; returns how to say that it ended by itself."""
+
+
+class LoopTimers:
+    """The timers of a World whose time goes by itself: those of the event loop."""
+
+    async def sleep(self, seconds: float, /) -> None:
+        await asyncio.sleep(seconds)
+
+    def limit(self, seconds: float, kind: Kind, /) -> Limit:  # noqa: ARG002  time does not stand still
+        return asyncio.timeout(seconds)
+
+    def after(self, seconds: float, call: Callable[..., object], /, *args: object) -> Alarm:
+        return asyncio.get_running_loop().call_later(seconds, call, *args)
 
 
 _current: ContextVar[World | None] = ContextVar("holdfast_world", default=None)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from holdfast.kernel.clock import monotonic, sleep
+from holdfast.kernel.clock import look_after, monotonic
 from holdfast.kernel.codec import decode_stored, encode
 from holdfast.kernel.errors import SagaMissing, SagaStuck, SagaUndone, UsageError
 from holdfast.kernel.names import check_seconds
@@ -59,7 +59,7 @@ class SagaRun:
             left = pause if give_up is None else give_up - monotonic()
             if left <= 0:
                 raise TimeoutError(f"The saga {self.id!r} is {record.state} after {timeout:g} s.")
-            await sleep(min(pause, left))
+            await look_after(min(pause, left))
             pause = min(pause * 1.5, _LAST_LOOK)
 
     def _told(self, record: SagaRecord) -> Any:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Sequence
 
-from holdfast.kernel.clock import now, timeout
+from holdfast.kernel.clock import look_within, now
 from holdfast.kernel.spawn import Reply, deliver
 from holdfast.store.event_records import Delivery, Stored
 from holdfast.store.records import Enqueued, NewJob
@@ -46,7 +46,7 @@ class Bell:
         self._waiting[reply] = wanted  # before the look at the news: a ring in between reaches one of the two
         try:
             if not self.take(wanted):
-                async with timeout(seconds):
+                async with look_within(seconds):
                     await reply
                 self.take(wanted)
         except TimeoutError:

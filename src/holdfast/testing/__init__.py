@@ -7,12 +7,14 @@ from holdfast.testing.freshness import fresh
 from holdfast.testing.inlining import inline
 from holdfast.testing.replaying import Replay, replay
 from holdfast.testing.running import Ran
+from holdfast.testing.waits import Wait
 
 __all__ = [
     "Drained",
     "ManualClock",
     "Ran",
     "Replay",
+    "Wait",
     "Waiting",
     "assert_enqueued",
     "drain",

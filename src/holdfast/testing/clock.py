@@ -3,46 +3,146 @@
 from __future__ import annotations
 
 import asyncio
-import heapq
 import threading
-from collections.abc import Callable, Coroutine
-from itertools import count
-from typing import Any
+from collections.abc import Awaitable, Callable, Container, Coroutine
+from contextlib import AbstractContextManager
+from types import TracebackType
+from typing import Any, Self, TypeVar
 
 from holdfast.kernel.reality import REALITY
-from holdfast.kernel.world import Beside, Body, Flag, Mailbox, Thread
+from holdfast.kernel.world import Alarm, Beside, Body, Flag, Kind, Limit, Mailbox, Thread, World, inhabit
+from holdfast.testing.waits import HandLimit, Wait, Waiter, part_of
 
+T = TypeVar("T")
+WAITS = (Kind.NEWS, Kind.LOOK)  # in these nothing is done
 _GLANCE = 0.001  # real seconds after which a thread that stands still looks at the clock again
+_MOMENT = 0.002  # real seconds in which a program that goes on does something
+_STILL = 3  # such moments without a change after which it is taken to wait
+_PATIENCE = 10.0  # real seconds for which `until_waiting` waits
 START = 1_900_000_000.0  # a Sunday in March 2030: a moment that no real clock shows by chance
 
 
 class ManualClock:
-    """`with inhabit(ManualClock()) as clock:` and then `clock.advance(31)` instead of waiting half a minute."""
+    """`with ManualClock() as clock:` and then `clock.advance(31)` instead of waiting half a minute.
+
+    What is opened and started in the block goes by it, and so do its threads. `skew` sets only this process's clock wrong.
+    """
 
     def __init__(self, start: float = START) -> None:
         self._wall = start
         self._host = start
         self._monotonic = 0.0
         self._lock = threading.Lock()  # stores read the clock on threads of their own
-        self._order = count()
-        self._sleepers: list[tuple[float, int, asyncio.AbstractEventLoop, asyncio.Future[None]]] = []
+        self._waiters: dict[Waiter, None] = {}
+        self._followers: list[Callable[[float], None]] = []
+        self._entered: list[AbstractContextManager[World]] = []
+        self.moves = 0  # how often it was moved,
+        self.changes = 0  # and how often that, or what waits for it, has changed
+
+    def __enter__(self) -> Self:
+        block = inhabit(self)
+        block.__enter__()
+        self._entered.append(block)
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._entered.pop().__exit__(kind, error, trace)
+
+    # --- for tests ---
 
     def advance(self, seconds: float) -> None:
-        """Let time pass for everyone, and wake whoever has slept long enough."""
+        """Let time pass for everyone, and wake all whose time has come. They go on as soon as the test awaits something."""
         with self._lock:
             self._wall += seconds
             self._host += seconds
             self._monotonic += seconds
-            due = []
-            while self._sleepers and self._sleepers[0][0] <= self._monotonic:
-                due.append(heapq.heappop(self._sleepers))
-        for _, _, loop, sleeper in due:
-            loop.call_soon_threadsafe(_wake, sleeper)
+            self.moves += 1
+            self.changes += 1
+            due = [each for each in self._waiters if each.moment <= self._monotonic]
+            for each in due:
+                del self._waiters[each]
+            now, followers = self._host, tuple(self._followers)
+        for follow in followers:
+            follow(now)
+        for waiter in sorted(due, key=lambda each: each.moment):
+            waiter.ring()
 
     def skew(self, seconds: float) -> None:
         """Set this process's wall clock wrong. The host's clock goes on: no promise may depend on ours."""
         with self._lock:
             self._wall += seconds
+
+    @property
+    def waiting(self) -> list[Wait]:
+        """Where the program, or its test, waits for this clock; what ends first comes first. Holdfast's own services are left out."""
+        return self.waits_of()
+
+    def waits_of(self, part: object = None, kinds: Container[Kind] = frozenset(Kind)) -> list[Wait]:
+        """The same of one part of the program only, and of these kinds."""
+        with self._lock:
+            found = [
+                (each.moment - self._monotonic, each.where)
+                for each in self._waiters
+                if each.where is not None and each.kind in kinds and (part is None or part in each.parts)
+            ]
+        return [Wait(seconds, where) for seconds, where in sorted(found)]
+
+    async def until_waiting(self, count: int = 1) -> list[Wait]:
+        """Let the program go on until it waits for this clock, in so many places; returns them."""
+        end = REALITY.monotonic() + _PATIENCE
+        while len(self.waiting) < count or not await self._is_still():
+            if REALITY.monotonic() > end:
+                told = "; ".join(map(str, self.waiting)) or "nowhere"
+                raise AssertionError(
+                    f"After {_PATIENCE:g} s of real time the program does not wait for the clock in {count} places. It waits {told}."
+                )
+            await asyncio.sleep(_MOMENT)
+        return self.waiting
+
+    async def run(self, work: Awaitable[T]) -> T:
+        """The result of the work; whenever it waits for this clock, time passes until its next moment.
+
+        A function whose timeout is running is not taken to wait: it may be busy.
+        """
+        part = object()
+        task = asyncio.ensure_future(part_of(part, work))
+        try:
+            while not task.done():
+                if self.waits_of(part, WAITS) and await self._is_still():
+                    self._advance_to_next()
+                await asyncio.wait([task], timeout=_MOMENT)
+        finally:
+            if not task.done():
+                task.cancel()
+                await asyncio.wait([task])
+        return task.result()
+
+    async def _is_still(self) -> bool:
+        """Whether nothing has begun or ended to wait for a few moments."""
+        seen = self.changes
+        for _ in range(_STILL):
+            await asyncio.sleep(_MOMENT)
+            if self.changes != seen:
+                return False
+        return True
+
+    def _advance_to_next(self) -> None:
+        with self._lock:
+            moments = [each.moment for each in self._waiters if each.kind is not Kind.WORK]
+            left = min(moments, default=self._monotonic) - self._monotonic
+        if left > 0:
+            self.advance(left)
+
+    def follow(self, tell: Callable[[float], None]) -> Callable[[], None]:
+        """Tell this clock's time to another, now and at each move; returns what ends that."""
+        with self._lock:
+            self._followers.append(tell)
+        tell(self._host)
+        return lambda: self._followers.remove(tell)
+
+    # --- for what lives in this World ---
 
     def now(self) -> float:
         return self._wall
@@ -57,17 +157,55 @@ class ManualClock:
         if seconds <= 0:
             await asyncio.sleep(0)
             return
-        loop = asyncio.get_running_loop()
-        sleeper: asyncio.Future[None] = loop.create_future()
+        sleeper: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        alarm = self.join(seconds, Kind.NEWS, lambda: _wake(sleeper))
+        try:
+            await sleeper
+        finally:
+            alarm.cancel()
+
+    def limit(self, seconds: float, kind: Kind, /) -> Limit:
+        return HandLimit(self, seconds, kind)
+
+    def after(self, seconds: float, call: Callable[..., object], /, *args: object) -> Alarm:
+        return self.join(seconds, Kind.WORK, lambda: call(*args))
+
+    def join(self, seconds: float, kind: Kind, wake: Callable[[], object]) -> Alarm:
+        """Have it called on this loop when the time is over."""
+        return self._join(seconds, kind, asyncio.get_running_loop(), wake)
+
+    def _join(
+        self,
+        seconds: float,
+        kind: Kind,
+        loop: asyncio.AbstractEventLoop | None,
+        wake: Callable[[], object],
+    ) -> _Alarm:
         with self._lock:
-            heapq.heappush(self._sleepers, (self._monotonic + seconds, next(self._order), loop, sleeper))
-        await sleeper
+            waiter = Waiter(self._monotonic + seconds, kind, loop, wake)
+            self._waiters[waiter] = None
+            self.changes += 1
+            is_due = waiter.moment <= self._monotonic
+        if is_due:
+            waiter.ring()
+        return _Alarm(self, waiter)
+
+    def forget(self, waiter: Waiter) -> None:
+        """It waits no more."""
+        with self._lock:
+            self._waiters.pop(waiter, None)
+            self.changes += 1
 
     def pause(self, seconds: float | None, flag: Flag | None, /) -> bool:
-        until = None if seconds is None else self._monotonic + seconds
         flag = flag or threading.Event()
-        while not flag.is_set() and (until is None or self._monotonic < until):
-            flag.wait(_GLANCE)
+        until = None if seconds is None else self._monotonic + seconds
+        alarm = None if seconds is None else self._join(seconds, Kind.NEWS, None, flag.is_set)
+        try:  # in short glances: a thread that is asked to stop hears of it only in between
+            while not flag.is_set() and (until is None or self._monotonic < until):
+                flag.wait(_GLANCE)
+        finally:
+            if alarm is not None:
+                alarm.cancel()
         return flag.is_set()
 
     def random(self) -> float:
@@ -89,6 +227,21 @@ class ManualClock:
         return REALITY.owns(close)
 
 
+class _Alarm:
+    __slots__ = ("_clock", "_waiter")
+
+    def __init__(self, clock: ManualClock, waiter: Waiter) -> None:
+        self._clock, self._waiter = clock, waiter
+
+    def cancel(self) -> None:
+        self._waiter.wake = _nothing
+        self._clock.forget(self._waiter)
+
+
 def _wake(sleeper: asyncio.Future[None]) -> None:
     if not sleeper.done():
         sleeper.set_result(None)
+
+
+def _nothing() -> None:
+    """Its alarm was taken back."""

@@ -20,6 +20,8 @@ from holdfast.kernel.threads import Threads
 from holdfast.runtime.app import Holdfast
 from holdfast.store.records import Claim, Finish
 from holdfast.store.states import Held, State
+from holdfast.testing.waits import part_of
+from holdfast.testing.watching import watched
 
 LEASE = 86_400.0  # seconds: nobody renews, and a test may turn its clock
 NAME = "holdfast.testing"
@@ -73,11 +75,14 @@ class Bench:
         endings: list[Ending] = []
         run = Run(claim, self._hf.registry.get(claim.task), monotonic() + LEASE)
         work = run.work = start(
-            self._executor.run(run, lambda _, ending: endings.append(ending)), name=claim.task
+            part_of(run, self._executor.run(run, lambda _, ending: endings.append(ending))), name=claim.task
         )
         try:
-            await asyncio.wait([work])
-        except asyncio.CancelledError:  # the test is over: the job goes back, as when a worker leaves
+            await watched(work, run)
+        except (
+            asyncio.CancelledError,
+            AssertionError,
+        ):  # it is over: the job goes back, as when a worker leaves
             run.halt(Stop.DRAIN)
             await asyncio.wait([work])
             await self._write(claim, endings[0])

@@ -7,7 +7,7 @@ from typing import Any
 
 import msgspec
 
-from holdfast.kernel.clock import moment, now, sleep
+from holdfast.kernel.clock import moment, now, recover
 from holdfast.kernel.errors import TransportUnavailable
 from holdfast.kernel.names import check_name, check_seconds
 from holdfast.kernel.portions import portions
@@ -155,7 +155,7 @@ class NatsTransport:
                 begun = max(found.delivered.stream_seq, stream.first_seq - 1)
                 if found.num_pending >= stream.last_seq - begun - stream.num_deleted:
                     break
-                await sleep(_MOMENT)
+                await recover(_MOMENT)
         except Missing:
             return None
         return found.num_pending + found.num_ack_pending

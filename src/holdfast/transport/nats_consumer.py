@@ -11,7 +11,7 @@ from typing import Any
 
 import msgspec
 
-from holdfast.kernel.clock import monotonic, timeout
+from holdfast.kernel.clock import monotonic, patience
 from holdfast.kernel.errors import NotOpen, TransportUnavailable, UsageError
 from holdfast.kernel.names import check_int, check_seconds
 from holdfast.kernel.portions import PORTION
@@ -115,7 +115,7 @@ class NatsConsumer:
         asked: dict[str, Any] = {"batch": limit} if room is None else {"batch": limit, "max_bytes": room}
         asked |= {"expires": int(max(wait, 0.001) * SECOND)} if wait else {"no_wait": True}
         try:
-            async with timeout(wait + self._link.patience):
+            async with patience(wait + self._link.patience):
                 status = await inbox.pull(self._api.next_of(self._word), msgspec.json.encode(asked), limit)
         except FAILURES as error:
             raise await self._link.broke(inbox.connection, error) from error

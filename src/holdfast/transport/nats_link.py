@@ -14,7 +14,7 @@ from typing import Any, TypeVar
 from nats import errors
 from nats.aio.client import Client
 
-from holdfast.kernel.clock import timeout
+from holdfast.kernel.clock import patience
 from holdfast.kernel.errors import NotOpen, TransportUnavailable, UsageError
 from holdfast.kernel.masking import hide
 from holdfast.kernel.spawn import end, is_cancelled, start
@@ -94,7 +94,7 @@ class Connection:
         if broken:
             _abort(self.client)
         with suppress(*FAILURES):
-            async with timeout(_FAREWELL):
+            async with patience(_FAREWELL):
                 await self.client.close()
         _abort(self.client)
         self.lost()
@@ -199,7 +199,7 @@ class Link:
             _abort(client)
             with suppress(*FAILURES):
                 # Not for long, or nobody would hear what went wrong.
-                async with timeout(min(_FAREWELL, self.patience / 4)):
+                async with patience(min(_FAREWELL, self.patience / 4)):
                     await client.close()
             if isinstance(error, errors.NoServersError) and causes:
                 raise causes[-1] from error
@@ -237,7 +237,7 @@ class Link:
         """Send all of them, in this order, and wait for all of the answers."""
         sent: list[asyncio.Future[Any]] = []
         try:
-            async with timeout(self.patience):
+            async with patience(self.patience):
                 for subject, payload, headers in requests:
                     sent.append(await connection.send(subject, payload, headers))
                 return [await future for future in sent]
@@ -249,7 +249,7 @@ class Link:
 
     async def in_time(self, work: Awaitable[T]) -> T:
         try:
-            async with timeout(self.patience):
+            async with patience(self.patience):
                 return await work
         except FAILURES as error:
             raise self.translated(error) from error

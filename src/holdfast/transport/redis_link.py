@@ -16,7 +16,7 @@ from redis.asyncio.retry import Retry
 from redis.backoff import NoBackoff
 from redis.commands.core import AsyncScript
 
-from holdfast.kernel.clock import timeout
+from holdfast.kernel.clock import patience
 from holdfast.kernel.errors import NotOpen, TransportUnavailable, UsageError
 from holdfast.kernel.masking import hide
 from holdfast.transport.redis_moved import look_again
@@ -66,7 +66,7 @@ class Link:
         client, self._client = self._client, None
         if client is not None and not self._is_forsaken():
             with suppress(*FAILURES):
-                async with timeout(_FAREWELL):
+                async with patience(_FAREWELL):
                     await client.aclose(close_connection_pool=True)
 
     def _is_forsaken(self) -> bool:
@@ -105,7 +105,7 @@ class Link:
     async def in_time(self, work: Awaitable[T], *, longer: float = 0.0) -> T:
         """Whoever gives up a call gives up its connection too: no late answer is taken for that of another."""
         try:
-            async with timeout(self.patience + longer):
+            async with patience(self.patience + longer):
                 return await work
         except FAILURES as error:
             await look_again(self._client, error)

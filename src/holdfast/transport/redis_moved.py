@@ -7,7 +7,7 @@ from contextlib import suppress
 import redis.asyncio as driver
 from redis import exceptions
 
-from holdfast.kernel.clock import timeout
+from holdfast.kernel.clock import patience
 
 _SECONDS = 1.0
 _WORDS = ("READONLY", "NOREPLICAS")
@@ -21,7 +21,7 @@ async def look_again(client: driver.Redis | None, error: BaseException) -> None:
     if client is None or not _is_demoted(error):
         return
     with suppress(exceptions.RedisError, OSError, TimeoutError):
-        async with timeout(_SECONDS):
+        async with patience(_SECONDS):
             await client.connection_pool.disconnect(inuse_connections=False)
 
 

@@ -8,7 +8,7 @@ import inspect
 from collections.abc import Callable
 from typing import Any
 
-from holdfast.kernel.clock import monotonic, sleep, timeout
+from holdfast.kernel.clock import look_after, monotonic, sleep, timeout
 from holdfast.kernel.errors import TimedOut
 from holdfast.kernel.names import HUNDRED_YEARS
 from holdfast.kernel.randomness import jittered
@@ -90,7 +90,7 @@ class Loader:
         """What another process loads. None: it has given up or died, the time is over, or the place does not answer."""
         pause = _FIRST_LOOK
         while (left := until - monotonic()) > 0:
-            await sleep(jittered(min(pause, left)))
+            await look_after(jittered(min(pause, left)))
             pause = min(pause * 1.5, _LAST_LOOK)
             flight.asked += 1
             entry = await self._place.look(flight.wanted)

@@ -9,7 +9,7 @@ from typing import TypeVar
 
 import msgspec
 
-from holdfast.kernel.clock import monotonic, sleep, timeout
+from holdfast.kernel.clock import monotonic, patience, sleep
 from holdfast.kernel.errors import StoreFull, StoreReadOnly, StoreUnavailable
 from holdfast.kernel.loops import PerLoop
 from holdfast.kernel.randomness import jittered
@@ -76,7 +76,7 @@ class Place:
     async def _get(self, keys: Sequence[str]) -> list[Entry]:
         """In time: others wait behind this question."""
         try:
-            async with timeout(PATIENCE):
+            async with patience(PATIENCE):
                 return await self.kept.get(keys)
         except TimeoutError as error:
             raise StoreUnavailable(f"no answer within {PATIENCE:g} s") from error
@@ -175,7 +175,7 @@ class Place:
             return await work
         rest = self._rests.get()
         try:
-            async with timeout(PATIENCE):
+            async with patience(PATIENCE):
                 answer = await work
         except Exception as error:  # noqa: BLE001  whatever is wrong with a cache, its callers go on without it
             if not _may_still_be_asked(verb, error):

@@ -7,7 +7,7 @@ from typing import Any, TypeVar
 
 import asyncpg
 
-from holdfast.kernel.clock import monotonic, sleep
+from holdfast.kernel.clock import patient, recover
 from holdfast.kernel.crashpoints import crashpoint
 from holdfast.kernel.errors import CommitUnknown, SchemaMissing, StoreError, TransactionEnded
 from holdfast.kernel.randomness import jittered
@@ -178,15 +178,15 @@ class Database:
 
     async def _persist(self, once: Callable[[], Awaitable[T]]) -> T:
         """Try again, for a while, when it is certain that nothing was stored."""
-        give_up, delay = monotonic() + self.target.patience, FIRST_DELAY
+        give_up, delay = patient() + self.target.patience, FIRST_DELAY
         while True:
             try:
                 return await once()
             except FAILURES as error:
-                if not (is_lost(error) or is_transient(error)) or monotonic() >= give_up:
+                if not (is_lost(error) or is_transient(error)) or patient() >= give_up:
                     raise translate(error) from error
                 note("store.tried_again", store="postgres", error=repr(error))
-            await sleep(jittered(delay, 0.5))
+            await recover(jittered(delay, 0.5))
             delay = min(delay * 2, LONGEST_DELAY)
 
     async def _once(self, attempt: Callable[[Any], Awaitable[T]], *, urgent: bool = False) -> T:

@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Awaitable, Callable, Collection
 from typing import Any
 
-from holdfast.kernel.clock import sleep, timeout
+from holdfast.kernel.clock import patience, recover
 from holdfast.kernel.errors import HoldfastError
 from holdfast.kernel.randomness import jittered
 from holdfast.kernel.spawn import cancel, end, spawn
@@ -59,7 +59,7 @@ class Listener:
                     connection.terminate()
             except FAILURES as error:
                 self._note(repr(error))
-            await sleep(jittered(delay, 0.5))
+            await recover(jittered(delay, 0.5))
             delay = min(delay * 2, LONGEST_DELAY)
 
     async def _listen(self, connection: Any) -> None:
@@ -76,7 +76,7 @@ class Listener:
         await self._prove(heard)
         while not lost.is_set():
             try:
-                async with timeout(_PING):
+                async with patience(_PING):
                     await lost.wait()
             except TimeoutError:
                 await connection.execute("SELECT 1")
@@ -84,7 +84,7 @@ class Listener:
     async def _prove(self, heard: asyncio.Event) -> None:
         try:
             await self._probe()
-            async with timeout(_PROOF):
+            async with patience(_PROOF):
                 await heard.wait()
         except TimeoutError:
             self._note(_POOLER)

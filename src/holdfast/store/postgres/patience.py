@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Awaitable, Callable
 from typing import TypeVar
 
-from holdfast.kernel.clock import monotonic
+from holdfast.kernel.clock import patient
 from holdfast.kernel.loops import PerLoop
 from holdfast.store.postgres.failures import Blocked
 
@@ -27,11 +27,11 @@ class Patience:
 
     async def wait(self, attempt: Callable[[], Awaitable[T]]) -> T:
         """What the attempt answers, once nobody blocks it: each try waits only for a moment."""
-        give_up = monotonic() + LIMIT
+        give_up = patient() + LIMIT
         while True:
             try:
                 async with self.turn:
                     return await attempt()
             except Blocked:
-                if monotonic() >= give_up:
+                if patient() >= give_up:
                     raise

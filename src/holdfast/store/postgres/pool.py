@@ -9,7 +9,7 @@ from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from typing import Any
 
-from holdfast.kernel.clock import timeout
+from holdfast.kernel.clock import patience
 from holdfast.kernel.errors import NotOpen, StoreUnavailable, UsageError
 
 _GOODBYE = 1.0  # seconds to close all connections politely
@@ -109,7 +109,7 @@ class Pool:
         self._soiled.clear()
         try:
             with suppress(OSError, TimeoutError):
-                async with timeout(_GOODBYE):
+                async with patience(_GOODBYE):
                     while idle:
                         await idle[-1].close()
                         idle.pop()
@@ -180,7 +180,7 @@ class Pool:
         time, waiter = self._time, asyncio.get_running_loop().create_future()
         self._waiting[urgent].append(waiter)
         try:
-            async with timeout(self._wait):
+            async with patience(self._wait):
                 await waiter
             self._came(time)
         except BaseException as error:

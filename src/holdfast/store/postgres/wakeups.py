@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+import math
 from collections.abc import Collection, Iterable
 from contextlib import suppress
 from functools import partial
 
-from holdfast.kernel.clock import monotonic
-from holdfast.kernel.clock import timeout as time_limit
+from holdfast.kernel.clock import monotonic, patience
 from holdfast.kernel.errors import HoldfastError
 from holdfast.kernel.spawn import cancel, over, spawn
 from holdfast.kernel.telemetry import note
@@ -49,7 +49,7 @@ class Wakeups:
         self._unsent: set[str] = set()
         self._sending: asyncio.Task[None] | None = None
         self._closing = asyncio.Event()
-        self._last = 0.0  # when the last NOTIFY was sent
+        self._last = -math.inf  # when the last NOTIFY was sent
 
     def hint(self, queues: Iterable[str]) -> None:
         self.tell(names_of(queues))
@@ -87,7 +87,7 @@ class Wakeups:
         if self._sending is not None and self._is_open_here():
             self._closing.set()  # the last hint need not wait for its turn
             with suppress(TimeoutError):
-                async with time_limit(_LAST):
+                async with patience(_LAST):
                     await over(self._sending)
         await self._listener.stop()
         if self._sending is not None:
@@ -108,7 +108,7 @@ class Wakeups:
             self._last = monotonic()
             await self._notify(names)
             with suppress(TimeoutError):
-                async with time_limit(BETWEEN):
+                async with patience(BETWEEN):
                     await self._closing.wait()
 
     def _send_soon(self) -> None:

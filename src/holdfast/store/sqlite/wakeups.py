@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+import math
 import os
 from collections.abc import Callable, Collection, Iterable
 from contextlib import suppress
 
 import apsw
 
-from holdfast.kernel.clock import monotonic
-from holdfast.kernel.clock import timeout as time_limit
+from holdfast.kernel.clock import monotonic, patience
 from holdfast.kernel.errors import NotOpen, StoreError
 from holdfast.kernel.loops import new_lock
 from holdfast.kernel.spawn import cancel, spawn
@@ -34,7 +34,7 @@ class Wakeups:
     def __init__(self, path: str, opened: Callable[[], Db], check: Callable[[], None]) -> None:
         # It is there while anyone has the file open, and its times mean nothing. SQLite has it beside the file itself, not beside a link.
         self._log = f"{os.path.realpath(path)}-wal"
-        self._touched = 0.0
+        self._touched = -math.inf
         self._check = check  # raises when the store is not open in this process
         self._bell = Bell()
         self._watch = Watch(opened, check)
@@ -77,7 +77,7 @@ class Wakeups:
         try:
             while idle < _LINGER:
                 with suppress(TimeoutError):
-                    async with time_limit(EVERY):  # by the loop's clock, whatever time a test makes it
+                    async with patience(EVERY):
                         await never.wait()
                 self._look()
                 idle = 0 if self._bell.is_awaited else idle + 1

@@ -8,7 +8,7 @@ import random
 from collections.abc import Callable, Coroutine
 from typing import Any
 
-from holdfast.kernel.world import Body, Flag, Pause, Take
+from holdfast.kernel.world import Body, Flag, LoopTimers, Pause, Take
 from holdfast.testing.simulation.loop import SeededLoop
 from holdfast.testing.simulation.process import Process
 
@@ -120,7 +120,7 @@ class Beside:
         await asyncio.shield(self._task)
 
 
-class SimulatedWorld:
+class SimulatedWorld(LoopTimers):
     """What the kernel asks, answered for one process."""
 
     def __init__(self, process: Process, host: Host, seed: str) -> None:
@@ -137,9 +137,6 @@ class SimulatedWorld:
 
     def monotonic(self) -> float:
         return self._loop.time()
-
-    async def sleep(self, seconds: float, /) -> None:
-        await asyncio.sleep(seconds)
 
     def pause(self, seconds: float | None, flag: Flag | None, /) -> bool:
         raise AssertionError(
