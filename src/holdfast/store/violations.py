@@ -15,8 +15,13 @@ _SAYS: dict[type[ConstraintViolation], str] = {
     ForeignKeyViolation: "A row refers to one that is not there, or is still referred to",
     CheckViolation: "A CHECK is not met",
     NotNullViolation: "A column that must have a value has none",
-    ConstraintViolation: "A rule of the tables is broken; what the database says is in the cause of this error",
+    ConstraintViolation: "A rule of the tables is broken",
 }
+
+
+def raised(text: str) -> ConstraintViolation:
+    """By a trigger or a function: in words that were written for the caller."""
+    return ConstraintViolation(f"The database refused it: {text.rstrip('.')}.")
 
 
 def violation(

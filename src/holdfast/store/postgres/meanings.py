@@ -21,15 +21,16 @@ from holdfast.kernel.errors import (
 )
 from holdfast.store.postgres.failures import translate
 from holdfast.store.statements import ONE_AT_A_TIME
-from holdfast.store.violations import violation
+from holdfast.store.violations import raised, violation
 
+_RAISED = "P0001"  # by a trigger or a function
 _KINDS: dict[str, type[ConstraintViolation]] = {
     "23505": UniqueViolation,
     "23503": ForeignKeyViolation,
     "23001": ForeignKeyViolation,
     "23514": CheckViolation,
     "23502": NotNullViolation,
-    "P0001": ConstraintViolation,  # raised by a trigger or a function
+    _RAISED: ConstraintViolation,
     "44000": ConstraintViolation,  # a row that its view would not show
     "40002": ConstraintViolation,
 }
@@ -90,6 +91,8 @@ def _of_value(error: BaseException) -> DataError:
 
 
 def _of_constraint(error: asyncpg.PostgresError, state: str) -> ConstraintViolation:
+    if state == _RAISED:
+        return raised(str(error))
     kind = _KINDS.get(state, ConstraintViolation)
     columns: tuple[str, ...] = (error.column_name,) if error.column_name else ()
     if kind is UniqueViolation:

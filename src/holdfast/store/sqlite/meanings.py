@@ -18,7 +18,7 @@ from holdfast.kernel.errors import (
     UniqueViolation,
 )
 from holdfast.store.sqlite.connection import Db, explain
-from holdfast.store.violations import violation
+from holdfast.store.violations import raised, violation
 
 _COLUMN = re.compile(r"(?P<table>.+)\.(?P<column>[^.]+)")
 _KINDS: dict[int, type[ConstraintViolation]] = {
@@ -76,6 +76,8 @@ def _of_constraint(error: apsw.ConstraintError) -> Exception:
     text, code = str(error).partition("constraint failed: ")[2], getattr(error, "extendedresult", 0)
     if code == apsw.SQLITE_CONSTRAINT_DATATYPE:
         return DataError(f"SQLite cannot take a value of this statement: {error}.")
+    if code == apsw.SQLITE_CONSTRAINT_TRIGGER:
+        return raised(str(error))
     kind = _KINDS.get(code, ConstraintViolation)
     if kind is CheckViolation:
         return violation(kind, constraint=text or None)
