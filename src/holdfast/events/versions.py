@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from holdfast.jobs.blocking import Portal, inner
+from holdfast.kernel.awaits import must_await_all
 from holdfast.kernel.errors import UsageError, VersionConflict
 from holdfast.kernel.names import check_int
 from holdfast.store.ports import Store
 
 
+@must_await_all("hf.versions")
 class Versions:
     """`hf.versions`. The version of a key is that of its newest event: 1, 2, 3 …; 0: it has none."""
 

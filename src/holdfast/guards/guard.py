@@ -24,6 +24,7 @@ from holdfast.guards.limiter import Limiter
 from holdfast.guards.pipeline import Ask, Pipeline
 from holdfast.guards.retry import Retries
 from holdfast.guards.ways import IN_THREAD, ON_LOOP, finished, refuse_on_loop
+from holdfast.kernel.awaits import around
 from holdfast.kernel.errors import UsageError
 from holdfast.kernel.names import check_name, check_seconds
 from holdfast.kernel.show import show
@@ -63,7 +64,10 @@ class Calls(Generic[D_co]):
         self, fn: Callable[P, Awaitable[T]], /, *args: P.args, **kwargs: P.kwargs
     ) -> Coroutine[Any, Any, T | D_co]:
         """`await guard.call(fn, *args)`: its result. Refused when no call was made; else the error of the last attempt."""
-        return self._pipeline.run(ON_LOOP, self._ask, partial(fn, *args, **kwargs))
+        work = self._pipeline.run(ON_LOOP, self._ask, partial(fn, *args, **kwargs))
+        if (awaits := around()) is not None:
+            awaits.add(work, "guard.call", self._pipeline.gates.name)
+        return work
 
     def call_sync(self, fn: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> T | D_co:
         """`call` for plain functions in threads. They cannot be cut off: `timeout` only bounds what they call in turn."""

@@ -157,6 +157,7 @@ class BlockingTx:
 
     def __init__(self, tx: Tx, portal: Portal) -> None:
         self.inner, self._portal = tx, portal
+        self.awaits = getattr(tx, "awaits", None)
 
     def execute(self, sql: str, /, *params: Any) -> int:
         """Run one statement; returns how many rows it changed."""

@@ -13,6 +13,7 @@ from weakref import WeakKeyDictionary
 
 from holdfast.guards.backoff import Backoff
 from holdfast.jobs.control import Control
+from holdfast.kernel.awaits import Awaits, is_async, watching
 from holdfast.kernel.clock import sleep, timeout
 from holdfast.kernel.codec import canonical, decode_stored
 from holdfast.kernel.errors import PayloadError, UsageError
@@ -35,10 +36,11 @@ def refuse_inside(name: str) -> None:
 
 
 @contextmanager
-def _marked() -> Generator[None]:
+def _marked(awaits: Awaits) -> Generator[None]:
     mark = _inside.set(True)
     try:
-        yield
+        with watching(awaits):
+            yield
     finally:
         _inside.reset(mark)
 
@@ -56,7 +58,9 @@ class Call:
         threads: Caller | None = None,
     ) -> None:
         if not callable(function):
-            raise UsageError(f"A step is a function and its arguments; {show(function)} is no function.")
+            raise UsageError(
+                f"A step is a function and its arguments; {show(function)} is no function.{_advice(function)}"
+            )
         if retry is not None and not isinstance(retry, Backoff):
             raise UsageError(f"retry is a Backoff, such as Backoff(attempts=3); not {show(retry)}.")
         self._function, self._args, self._threads = function, tuple(args), threads or _ON_LOOP
@@ -110,15 +114,19 @@ class Call:
             attempt += 1
 
     async def _call(self, function: Callable[..., Any]) -> Any:
+        """What it has asked for and not awaited is a failure of it: else that would be recorded as done."""
+        awaits = Awaits()
         if _is_async(function):
-            with _marked():
-                return await function(*self._args)
-        result = await self._threads.call(partial(_called, function, self._args))
-        self._leave_place()
-        if not inspect.isawaitable(result):
-            return result
-        with _marked():
-            return await result
+            with _marked(awaits):
+                result = await function(*self._args)
+        else:
+            result = await self._threads.call(partial(_called, function, self._args, awaits))
+            self._leave_place()
+            if inspect.isawaitable(result):
+                with _marked(awaits):
+                    result = await result
+        awaits.check()
+        return result
 
     async def _take_place(self, function: Callable[..., Any]) -> None:
         if not self._has_place and not _is_async(function):
@@ -155,10 +163,18 @@ class Call:
         return hashlib.sha256("\n".join(_written(each) for each in given).encode()).hexdigest()[:32]
 
 
-def _called(function: Callable[..., Any], args: Sequence[Any]) -> Any:
+def _called(function: Callable[..., Any], args: Sequence[Any], awaits: Awaits) -> Any:
     """On whichever thread it is."""
-    with _marked():
+    with _marked(awaits):
         return function(*args)
+
+
+def _advice(value: Any) -> str:
+    """For who has called the function already."""
+    if not inspect.iscoroutine(value):
+        return ""
+    value.close()
+    return f" It was called already: give the function itself, as in step(name, {value.__name__}, …)."
 
 
 def _inner(function: Any) -> Any:
@@ -168,7 +184,7 @@ def _inner(function: Any) -> Any:
 
 
 def _is_async(function: Any) -> bool:
-    return inspect.iscoroutinefunction(_inner(function))
+    return is_async(_inner(function))
 
 
 def _bound(function: Any) -> list[Any]:

@@ -9,6 +9,7 @@ from holdfast.jobs.options import NONE
 from holdfast.jobs.registry import Registry
 from holdfast.jobs.signature import NewerArguments
 from holdfast.jobs.task import Task
+from holdfast.kernel.awaits import must_await_all
 from holdfast.kernel.clock import sleep
 from holdfast.kernel.codec import encode
 from holdfast.kernel.errors import UsageError
@@ -22,6 +23,7 @@ from holdfast.store.states import State
 _PART = 100  # jobs of one transaction
 
 
+@must_await_all("hf.dead")
 class DeadLetters:
     def __init__(self, store: Store, registry: Registry) -> None:
         self._store, self._registry = store, registry

@@ -10,6 +10,7 @@ from typing import Any
 from holdfast.jobs.blocking import Portal
 from holdfast.jobs.job import Job
 from holdfast.jobs.registry import Registry
+from holdfast.kernel.awaits import to_the_end
 from holdfast.kernel.clock import timeout
 from holdfast.kernel.errors import TROUBLE, HoldfastError, TransactionEnded
 from holdfast.kernel.spawn import is_cancelled
@@ -118,7 +119,7 @@ class Deaths:
         for handler in self._registry.on_dead(dead.task):
             record = await self._store.jobs.get(dead.job_id, tx=tx)
             if record is not None:
-                await handler(Job(as_claim(record), self._store, self._portal), tx)
+                await to_the_end(handler(Job(as_claim(record), self._store, self._portal), tx))
 
 
 def as_claim(record: JobRecord) -> Claim:

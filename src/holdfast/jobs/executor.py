@@ -25,6 +25,7 @@ from holdfast.jobs.run import Run, Stop
 from holdfast.jobs.signature import NewerArguments
 from holdfast.jobs.task import Task
 from holdfast.kernel import outcomes
+from holdfast.kernel.awaits import watching
 from holdfast.kernel.clock import after, monotonic, patience
 from holdfast.kernel.codec import decode_stored, encode
 from holdfast.kernel.context import Context, become
@@ -148,13 +149,14 @@ class Executor:
             await self._hooks.tell("on_started", job)
         await job.know_steps()
         body = self._call(run, task, job, arguments)
-        if run.reservation is None and run.visit is None and claim.deadline is None:
-            result = await self._result(job, body)
-        else:
-            if run.reservation is not None:
-                run.reservation.keep()  # from here on it is spent, also when the task makes no call
-            with carrying(run.reservation), visiting(run.visit), deadline(run.time_left()):
+        with watching(job.awaits):
+            if run.reservation is None and run.visit is None and claim.deadline is None:
                 result = await self._result(job, body)
+            else:
+                if run.reservation is not None:
+                    run.reservation.keep()  # from here on it is spent, also when the task makes no call
+                with carrying(run.reservation), visiting(run.visit), deadline(run.time_left()):
+                    result = await self._result(job, body)
         return await self._returned(run, job, result)
 
     async def _result(self, job: Job, body: Callable[[], Any]) -> Any:
@@ -167,6 +169,7 @@ class Executor:
         if job.parted:
             run.over = True
             return SETTLED
+        job.awaits.check()
         if not job.completed:
             await job.check_steps()
         run.over = True

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Generic, TypeVar
 
+from holdfast.kernel.awaits import must_await_all
 from holdfast.kernel.clock import look_after, monotonic
 from holdfast.kernel.codec import decode_stored
 from holdfast.kernel.errors import JobCancelled, JobDead, JobMissing, JobUnknown
@@ -15,6 +16,7 @@ R = TypeVar("R")
 _FIRST_LOOK, _LAST_LOOK = 0.005, 0.5  # seconds between looks, growing
 
 
+@must_await_all("handle")
 class Handle(Generic[R]):
     """What `enqueue` returns. `created` is False when a job with the same unique key was there already."""
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import hashlib
 from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from typing import Any, Protocol
 
 from holdfast.guards.backoff import Backoff
@@ -14,6 +14,7 @@ from holdfast.jobs.calls import Call, refuse_inside
 from holdfast.jobs.effects import KEY_TTL, SETTLE, Effect, Manner, Policy
 from holdfast.jobs.steps import Steps, run_step
 from holdfast.jobs.sync_job import BlockingJob
+from holdfast.kernel.awaits import Args, Awaits, Block, must_await
 from holdfast.kernel.clock import monotonic
 from holdfast.kernel.codec import encode
 from holdfast.kernel.errors import CommitUnknown, LeaseLost, StoreError, UsageError
@@ -34,6 +35,16 @@ class Hold(Protocol):
     over: bool  # its task has ended
 
 
+def _of_job(verb: str) -> Callable[[Args, dict[str, Any]], Awaits]:
+    """Where a verb of a running job is noticed. In a plain function nobody could await it."""
+
+    def awaits(args: Args, _: dict[str, Any]) -> Awaits:
+        job: Job = args[0]
+        return job.its_awaits(verb)
+
+    return awaits
+
+
 class Job:
     """One run of a job: a first parameter annotated `Job` receives it."""
 
@@ -43,6 +54,7 @@ class Job:
         "_portal",
         "_store",
         "_threads",
+        "awaits",
         "committed",
         "completed",
         "lost",
@@ -62,6 +74,7 @@ class Job:
     ) -> None:
         self._claim, self._store, self._portal, self._hold = claim, store, portal, hold
         self._threads = threads  # for the plain functions of its steps
+        self.awaits = Awaits()  # what it has asked for
         self.steps: Steps | None = None  # once it has asked for one
         self.completed = False  # its success is written, in a transaction of the task
         self.parted = False  # its run is over, and what becomes of the job was written apart
@@ -113,11 +126,15 @@ class Job:
         text = f"{self.id}/{self._claim.generation}/{check_name('key', name)}"
         return hashlib.sha256(text.encode()).hexdigest()[:32]
 
+    @must_await("job.heartbeat", to=_of_job("heartbeat"))
     async def heartbeat(self, progress: float | None = None, note: str | None = None) -> None:
         """Say how far it is, for people: `progress` from 0 to 1, and a few words, of which the store keeps what fits.
 
         Raises LeaseLost when it is no longer ours.
         """
+        await self.do_heartbeat(progress, note)
+
+    async def do_heartbeat(self, progress: float | None, note: str | None) -> None:
         if progress is not None and not 0 <= progress <= 1:
             raise UsageError(f"progress is from 0 to 1, not {progress!r}.")
         if not await self._store.claims.report(self._claim, progress=progress, note=note):
@@ -131,6 +148,7 @@ class Job:
 
     # --- what is done once, whatever happens to the worker ---
 
+    @must_await("job.step", to=_of_job("step"))
     async def step(
         self,
         name: str,
@@ -148,6 +166,7 @@ class Job:
         call = Call(function, args, retry=retry, limit=timeout, threads=self._threads)
         return await self.do_step(name, call)
 
+    @must_await("job.effect", to=_of_job("effect"))
     async def effect(
         self,
         name: str,
@@ -176,6 +195,15 @@ class Job:
         )
         call = Call(function, args, retry=retry, limit=timeout, threads=self._threads)
         return await self.do_effect(name, call, manner)
+
+    def its_awaits(self, verb: str) -> Awaits:
+        """In a plain function nobody can await: then this is an error, before anything is taken for done."""
+        if asyncio._get_running_loop() is None:  # noqa: SLF001  the public one raises where there is none
+            raise UsageError(
+                f"job.{verb} is to be awaited, and this thread has no event loop: nothing would be done. "
+                f"In a plain function, call job.blocking.{verb}(…)."
+            )
+        return self.awaits
 
     async def do_step(self, name: str, call: Call, *, branch: str | None = None) -> Any:
         self._check_goes_on()
@@ -252,12 +280,18 @@ class Job:
 
     # --- success together with the task's own rows ---
 
-    @asynccontextmanager
-    async def commit(self, result: Any = None) -> AsyncIterator[Tx]:
+    def commit(self, result: Any = None) -> AbstractAsyncContextManager[Tx]:
         """These rows and the job's success commit together, or neither does.
 
         `async with job.commit() as tx:` raises LeaseLost, and rolls back, when someone else may run the job now.
         """
+        block = Block("async with")
+        self.its_awaits("commit").add(block, "job.commit", None)
+        return self.do_commit(result, block)
+
+    @asynccontextmanager
+    async def do_commit(self, result: Any, block: Block) -> AsyncIterator[Tx]:
+        block.is_entered = True
         is_written = False
         try:
             async with self._store.transaction() as tx:
@@ -275,17 +309,22 @@ class Job:
             self._rolled_back(is_written)
             raise
 
+    @must_await("job.complete", to=_of_job("complete"))
     async def complete(self, *, tx: Any, result: Any = None) -> None:
         """The same in the caller's own transaction: the job has succeeded if and only if that commits.
 
         If it was rolled back, this may be done again in the next one.
         """
+        await self.do_complete(tx, result)
+
+    async def do_complete(self, tx: Any, result: Any) -> None:
         await self._finish(tx, result)
         self.completed = True
 
     async def _finish(self, tx: Any, result: Any) -> None:
         if self.completed:
             self._reopen()  # perhaps that was rolled back: its token tells
+        self.awaits.check()
         await self.check_steps()
         text = None if result is None else encode(result, limit=RESULT_LIMIT, where="result")
         try:

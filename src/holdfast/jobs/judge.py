@@ -15,12 +15,14 @@ from holdfast.jobs.patience import PAUSES, patiently
 from holdfast.jobs.registry import OnDead, Registry
 from holdfast.jobs.run import Run, Stop
 from holdfast.kernel import outcomes
+from holdfast.kernel.awaits import to_the_end
 from holdfast.kernel.clock import recover, timeout
 from holdfast.kernel.errors import (
     TROUBLE,
     CommitUnknown,
     DeadlinePassed,
     LeaseLost,
+    NeverAwaited,
     StepLeft,
     TransactionEnded,
 )
@@ -156,7 +158,7 @@ class Judge:
                     await self._store.claims.finish([Finish(run.claim, outcome)], tx=tx)
                     for handler in handlers:
                         async with timeout(HANDLER_LIMIT):
-                            await handler(job, tx)
+                            await to_the_end(handler(job, tx))
             except (*TROUBLE, TransactionEnded) as trouble:
                 if isinstance(trouble, CommitUnknown) and await self._is_written(run):
                     return SETTLED
@@ -224,4 +226,4 @@ def broken(run: Run, error: BaseException | None) -> Ending:
 
 def _told(claim: Claim, error: BaseException) -> str:
     """What a task has said, or where it failed; nothing of what is secret."""
-    return describe(error, secret_values(claim.args), where=not isinstance(error, Control))
+    return describe(error, secret_values(claim.args), where=not isinstance(error, Control | NeverAwaited))

@@ -11,6 +11,7 @@ from holdfast.guards.backoff import Backoff
 from holdfast.jobs.blocking import BlockingTx, Portal
 from holdfast.jobs.calls import Call, refuse_inside
 from holdfast.jobs.effects import Manner
+from holdfast.kernel.awaits import Block
 from holdfast.kernel.errands import BackCalls
 
 if TYPE_CHECKING:
@@ -24,7 +25,7 @@ class BlockingJob:
         self._job, self._portal = job, portal
 
     def heartbeat(self, progress: float | None = None, note: str | None = None) -> None:
-        self._portal.run(lambda: self._job.heartbeat(progress, note))
+        self._portal.run(lambda: self._job.do_heartbeat(progress, note))
 
     def step(
         self,
@@ -68,10 +69,12 @@ class BlockingJob:
 
     def commit(self, result: Any = None) -> AbstractContextManager[BlockingTx]:
         """As `job.commit`: `with job.blocking.commit() as tx:`; `tx` is also what `enqueue_sync` takes."""
-        return self._portal.entered(self._job.commit(result))
+        block = Block("with")
+        self._job.awaits.add(block, "job.blocking.commit", None)
+        return self._portal.entered(self._job.do_commit(result, block))
 
     def complete(self, *, tx: Any, result: Any = None) -> None:
         """As `job.complete`, with this thread's own connection or session."""
         inner = tx.inner if isinstance(tx, BlockingTx) else tx
         run = self._portal.run if inner is not tx else self._portal.run_here
-        run(lambda: self._job.complete(tx=inner, result=result))
+        run(lambda: self._job.do_complete(inner, result))

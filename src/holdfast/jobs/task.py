@@ -13,6 +13,7 @@ from holdfast.jobs.declaration import Declaration
 from holdfast.jobs.handle import Handle
 from holdfast.jobs.options import NONE, Options, options
 from holdfast.jobs.signature import Signature
+from holdfast.kernel.awaits import Args, Awaits, awaits_of, must_await
 from holdfast.kernel.errors import UsageError
 from holdfast.kernel.show import show
 from holdfast.store.records import NewJob
@@ -43,25 +44,51 @@ class Sender(Protocol):
     def blocking(self, work: Callable[[], Coroutine[Any, Any, Result]], tx: object) -> Result: ...
 
 
+def _name(args: Args) -> str:
+    asked: Call[Any, Any] | Task[Any, Any] = args[0]
+    return asked.name
+
+
+def _awaits(args: Args, _: dict[str, Any]) -> Awaits | None:
+    asked: Call[Any, Any] | Task[Any, Any] = args[0]
+    return awaits_of(asked.tx)
+
+
 class Call(Generic[P, R]):
     """A task with options for its next enqueue."""
 
     def __init__(self, task: Task[P, R], given: Options) -> None:
         self._task, self._given = task, given
 
+    @property
+    def name(self) -> str:
+        return self._task.name
+
+    @property
+    def tx(self) -> object:
+        return self._given.tx
+
     def options(self, **changes: Any) -> Call[P, R]:
         """The same with further options: delay, at, expires, priority, queue, unique, ordered, tenant, tx."""
         return Call(self._task, options(self._given, changes))
 
+    @must_await("task.enqueue", name=_name, to=_awaits)
     async def enqueue(self, *args: P.args, **kwargs: P.kwargs) -> Handle[R]:
         """Store a job. When this returns, it is stored for good; with `tx`, when that transaction commits."""
+        return await self.store(args, kwargs)
+
+    async def store(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Handle[R]:
         task = self._task
         job = task.sender.build(task, task.signature.bind(args, kwargs), self._given)
         [handle] = await task.sender.send(task, [job], self._given)
         return handle
 
+    @must_await("task.enqueue_many", name=_name, to=_awaits)
     async def enqueue_many(self, calls: Iterable[Mapping[str, Any] | Bound]) -> list[Handle[R]]:
         """Store many jobs, all or none, far faster than one by one."""
+        return await self.store_many(calls)
+
+    async def store_many(self, calls: Iterable[Mapping[str, Any] | Bound]) -> list[Handle[R]]:
         task = self._task
         arguments = [task.arguments_of(call) for call in calls]
         jobs = task.sender.build_many(task, arguments, self._given)
@@ -69,11 +96,13 @@ class Call(Generic[P, R]):
 
     def enqueue_sync(self, *args: P.args, **kwargs: P.kwargs) -> Handle[R]:
         """`enqueue` for code without an event loop; an error on a running one."""
-        return self._task.sender.blocking(lambda: self.enqueue(*args, **kwargs), self._given.tx)
+        return self._task.sender.blocking(lambda: self.store(args, kwargs), self._given.tx)
 
 
 class Task(Generic[P, R]):
     """Made by `@hf.task`."""
+
+    tx: object = None  # a task without options has none
 
     def __init__(
         self, function: Callable[..., Any], declaration: Declaration, signature: Signature, sender: Sender
@@ -100,13 +129,15 @@ class Task(Generic[P, R]):
         """The task with options for the next enqueue: delay, at, expires, priority, queue, unique, ordered, tenant, tx."""
         return self._call.options(**changes)
 
+    @must_await("task.enqueue", name=_name, to=_awaits)
     async def enqueue(self, *args: P.args, **kwargs: P.kwargs) -> Handle[R]:
         """Store a job that runs this task. When this returns, it is stored for good."""
-        return await self._call.enqueue(*args, **kwargs)
+        return await self._call.store(args, kwargs)
 
+    @must_await("task.enqueue_many", name=_name, to=_awaits)
     async def enqueue_many(self, calls: Iterable[Mapping[str, Any] | Bound]) -> list[Handle[R]]:
         """Store many jobs, all or none: `[{"name": "a"}, greet.bind("b")]`."""
-        return await self._call.enqueue_many(calls)
+        return await self._call.store_many(calls)
 
     def enqueue_sync(self, *args: P.args, **kwargs: P.kwargs) -> Handle[R]:
         """`enqueue` for code without an event loop; an error on a running one."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from holdfast.kernel.awaits import must_await_all
 from holdfast.kernel.codec import encode
 from holdfast.kernel.errors import UsageError
 from holdfast.kernel.outcomes import RESULT_LIMIT
@@ -13,6 +14,7 @@ from holdfast.store.states import State
 from holdfast.store.steps import Resolved, StepRecord
 
 
+@must_await_all("hf.unknown")
 class UnknownJobs:
     def __init__(self, store: Store) -> None:
         self._store = store

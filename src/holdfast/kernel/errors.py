@@ -3,6 +3,7 @@
 HoldfastError
 ├── UsageError              the call is wrong, and nothing was stored (also a ValueError)
 │   ├── PayloadError        a value that the codec does not take
+│   ├── NeverAwaited        an `await` was forgotten: what was asked for was not done
 │   ├── WrongConnection     `tx` is not a transaction of this store's database
 │   └── NotOpen             the store is not open, or closed already
 ├── TooManyWaiting          the task's `max_waiting` is reached; nothing was stored
@@ -66,6 +67,10 @@ class UsageError(HoldfastError, ValueError):
 
 class PayloadError(UsageError):
     """A value that the codec does not take."""
+
+
+class NeverAwaited(UsageError):
+    """An `await` was forgotten: what was asked for was not done."""
 
 
 class WrongConnection(UsageError):

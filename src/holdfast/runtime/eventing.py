@@ -10,10 +10,15 @@ from holdfast.events.catalog import EventType
 from holdfast.events.subscribers import Terms
 from holdfast.guards.backoff import Backoff
 from holdfast.guards.guard import Guard
+from holdfast.kernel.awaits import Args, first_text, must_await
 from holdfast.store.event_records import Emitted
 
 D = TypeVar("D")
 H = TypeVar("H", bound=Callable[..., Any])
+
+
+def _event(args: Args) -> str | None:
+    return getattr(args[1], "name", None) or first_text(args) if len(args) > 1 else None
 
 
 class Eventing:
@@ -95,6 +100,7 @@ class Eventing:
         tx: Any = None,
         expect: int | None = None,
     ) -> Emitted: ...
+    @must_await("hf.emit", name=_event)
     async def emit(
         self,
         type_: Any,

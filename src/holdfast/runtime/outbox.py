@@ -11,11 +11,13 @@ from holdfast.events.bus import Bus
 from holdfast.events.redriving import redrive
 from holdfast.events.replaying import replay_stray
 from holdfast.jobs.options import moment
+from holdfast.kernel.awaits import must_await_all
 from holdfast.store.event_records import Cursor, OutboxEvent, OutboxLag, OutboxState, Stray
 from holdfast.store.event_verdicts import broker_forgotten, forgotten
 from holdfast.store.ports import Store
 
 
+@must_await_all("hf.outbox")
 class OutboxView:
     """`hf.outbox`."""
 

@@ -10,6 +10,7 @@ from holdfast.events.emitting import Emitter
 from holdfast.jobs.blocking import BlockingTx, Portal
 from holdfast.jobs.handle import Handle
 from holdfast.jobs.task import Call, Task
+from holdfast.kernel.awaits import must_await_all
 from holdfast.store.event_records import Emitted
 from holdfast.store.ports import Store
 from holdfast.store.records import Count, JobRecord, Paused
@@ -19,6 +20,7 @@ P = ParamSpec("P")
 R = TypeVar("R")
 
 
+@must_await_all("hf.jobs")
 class JobsView:
     """Look at jobs, and cancel them."""
 
@@ -38,6 +40,7 @@ class JobsView:
         return Handle(self._store, job_id, returns=returns)
 
 
+@must_await_all("hf.queues")
 class QueuesView:
     """Pause and resume queues for the whole fleet."""
 

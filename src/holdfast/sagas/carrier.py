@@ -79,11 +79,13 @@ class Carrier:
             args, kwargs = arguments
             result = await self._called(saga, args, kwargs)
             _check_not_suspended(saga)
+            self._job.awaits.check()
             await self._steps.check_all_asked()
             text = (
                 None if result is None else encode(result, limit=RESULT_LIMIT, where="The result of the saga")
             )
         except Suspended:
+            self._job.awaits.forget()
             await self._steps.last_calls()
             verdict = self._steps.verdict
             if verdict is None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from holdfast.kernel.awaits import must_await_all
 from holdfast.kernel.clock import look_after, monotonic
 from holdfast.kernel.codec import decode_stored, encode
 from holdfast.kernel.errors import SagaMissing, SagaStuck, SagaUndone, UsageError
@@ -15,6 +16,7 @@ from holdfast.store.saga_records import STUCK, SagaAnswer, SagaRecord, SagaState
 _FIRST_LOOK, _LAST_LOOK = 0.005, 0.5  # seconds between looks, growing
 
 
+@must_await_all("run")
 class SagaRun:
     """What `start` returns. `created` is False when a saga with this id was there already."""
 

@@ -19,6 +19,7 @@ from holdfast.jobs.control import Suspended
 from holdfast.jobs.effects import KEY_TTL, SETTLE, Manner, Policy
 from holdfast.jobs.job import Job
 from holdfast.jobs.steps import Steps
+from holdfast.kernel.awaits import Args, must_await
 from holdfast.kernel.errors import UsageError
 from holdfast.kernel.names import check_name, check_seconds
 from holdfast.kernel.show import show
@@ -37,6 +38,10 @@ _LONGEST = 400  # bytes of a step's name: that of its undo is longer
 _LONGEST_ID = 480  # bytes of a child's: one that a person lets run anew has a longer one
 _SHOWN_OF_ID = 200  # bytes of its parent's that stand in a shorter one
 _branch: ContextVar[str] = ContextVar("holdfast_saga_branch", default="")  # which of many at once
+
+
+def _name_of_child(args: Args) -> str | None:
+    return getattr(args[1], "name", None) if len(args) > 1 else None
 
 
 class Startable(Protocol):
@@ -75,6 +80,7 @@ class RunningSaga:
 
     # --- steps ---
 
+    @must_await("saga.step")
     async def step(
         self,
         name: str,
@@ -193,11 +199,13 @@ class RunningSaga:
 
     # --- waiting: without a slot, however long it takes ---
 
+    @must_await("saga.sleep")
     async def sleep(self, seconds: float) -> None:
         """Go on after so many seconds, counted from when this was first asked."""
         name = self._next_wait("sleep")
         await self._suspending(self._waits.sleep(name, check_seconds("seconds", seconds)))
 
+    @must_await("saga.signal")
     async def signal(self, name: str, *, timeout: float | None = None) -> Any:  # noqa: ASYNC109  an option of the wait
         """The value of the next signal of this name, sent by `run.signal(name, value)`; one that came early was kept.
 
@@ -211,6 +219,7 @@ class RunningSaga:
         place = self._next_wait(f"signal/{name}")
         return await self._suspending(self._waits.signal(place, name, timeout, late))
 
+    @must_await("saga.wait_for")
     async def wait_for(
         self,
         type: str,  # noqa: A002  the word of events
@@ -227,6 +236,7 @@ class RunningSaga:
         found: AnyEvent = await self._suspending(self._waits.event(place, wait, _seconds(timeout)))
         return found
 
+    @must_await("saga.run_child", name=_name_of_child)
     async def run_child(self, saga: Startable, /, *args: Any, id: str | None = None) -> Any:  # noqa: A002  the word of sagas
         """Start another saga, once, and wait for its result. It runs on any worker, beside others.
 
@@ -263,6 +273,7 @@ class RunningSaga:
 
     # --- many at once ---
 
+    @must_await("saga.gather")
     async def gather(self, *works: Awaitable[Any]) -> list[Any]:
         """Steps, waits and other sagas side by side: their results in this order, when all of them have one.
 

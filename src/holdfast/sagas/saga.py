@@ -17,6 +17,7 @@ from holdfast.jobs.job import Job
 from holdfast.jobs.options import NONE
 from holdfast.jobs.registry import Registry
 from holdfast.jobs.task import Sender, Task
+from holdfast.kernel.awaits import Args, must_await
 from holdfast.kernel.errors import UsageError
 from holdfast.kernel.ids import new_id
 from holdfast.kernel.names import check_name
@@ -31,6 +32,11 @@ PREFIX = "saga:"  # the task of a saga's jobs
 _RETRY = Backoff(
     attempts=1_000, first=1.0, ceiling=60.0
 )  # of the job: what fails there is no step of the saga
+
+
+def _name(args: Args) -> str:
+    saga: Saga = args[0]
+    return saga.name
 
 
 class Saga:
@@ -76,6 +82,7 @@ class Saga:
         """Run the function here and now, with whatever stands for the saga: no job, no store."""
         return self.function(*args, **kwargs)
 
+    @must_await("saga.start", name=_name)
     async def start(self, *args: Any, id: str | None = None, tx: Any = None, **kwargs: Any) -> SagaRun:  # noqa: A002  the word of sagas
         """Start the saga, once for each `id`: if there is one, that is what is returned, and `created` is False.
 

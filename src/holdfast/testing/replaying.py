@@ -13,6 +13,7 @@ from holdfast.jobs.control import Suspended
 from holdfast.jobs.job import Job
 from holdfast.jobs.step_log import Place
 from holdfast.jobs.steps import Steps
+from holdfast.kernel.awaits import Awaits, watching
 from holdfast.kernel.codec import encode
 from holdfast.sagas.groups import called
 from holdfast.sagas.log import SagaLog
@@ -83,6 +84,7 @@ def _step(found: Mapping[str, Any]) -> StepRecord:
 class _Rehearsal:
     def __init__(self, saga: Saga, found: Mapping[str, Any], records: Sequence[StepRecord]) -> None:
         self._saga, self._found, self._records = saga, found, records
+        self._awaits = Awaits()
         told = found["saga"]
         self._record = msgspec.convert(
             {**told, "result": None, "asked": None, "deadline": None, "pivot": None}, type=SagaRecord
@@ -94,9 +96,12 @@ class _Rehearsal:
         signature = self._saga.task.signature
         args, kwargs = signature.arrange(signature.decode(encode(self._found["args"] or {})))
         try:
-            result = await called(self._saga.function, running, args, kwargs)
+            with watching(self._awaits):
+                result = await called(self._saga.function, running, args, kwargs)
+            self._awaits.check()
             await steps.check_all_asked()
         except Suspended as stop:
+            self._awaits.forget()
             return self._at_the_end(stop, steps)
         except Exception as error:  # noqa: BLE001  it is what is looked for
             return self._raised(steps.verdict or error, is_verdict=steps.verdict is not None)

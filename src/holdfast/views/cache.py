@@ -6,6 +6,7 @@ from collections.abc import Callable, Coroutine, Sequence
 from typing import Any, ParamSpec, Protocol, TypeVar, overload
 
 from holdfast.jobs.blocking import Portal, inner
+from holdfast.kernel.awaits import must_await
 from holdfast.kernel.errors import StoreError, UsageError
 from holdfast.kernel.loops import PerLoop
 from holdfast.kernel.show import show
@@ -95,11 +96,13 @@ class Caches:
         """Of `on="memory"`: at most so many values, of so many bytes in all. The least used goes first."""
         self.memory.bound(entries=entries, size=size)
 
+    @must_await("hf.cache.invalidate")
     async def invalidate(self, *keys: str) -> bool:
         """Forget what is kept under these keys, wherever that is; as `invalidate` of a cached function does."""
         names = [fitted("key", key) for key in keys]
         return await self._invalidate("key", names)
 
+    @must_await("hf.cache.invalidate_tags")
     async def invalidate_tags(self, *tags: str, tx: object | None = None) -> bool:
         """Forget every value that has one of these tags, also what is being loaded now.
 

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from typing import Any, Generic, ParamSpec, Protocol, TypeVar, cast
 
 from holdfast.jobs.blocking import Portal
+from holdfast.kernel.awaits import Args, by_context, must_await
 from holdfast.kernel.errors import UsageError
 from holdfast.kernel.telemetry import note
 from holdfast.kernel.threads import Caller
@@ -33,6 +34,10 @@ class Home(Protocol):
 
     @property
     def portal(self) -> Portal: ...
+
+
+def _name(args: Args) -> str:
+    return repr(args[0])
 
 
 class Cached(Generic[P, R]):
@@ -64,6 +69,7 @@ class Cached(Generic[P, R]):
             await self._place.invalidate("key", (wanted.key,))
         return self._value(await self._awaited(wanted))
 
+    @must_await("cached.refresh", name=_name, to=by_context)
     async def refresh(self, *args: P.args, **kwargs: P.kwargs) -> R:
         """Load it now, whatever is kept, and keep that instead. The load begins after this call; its error is raised here.
 
@@ -78,6 +84,7 @@ class Cached(Generic[P, R]):
         assert text is not None, "a forced load brings a value"
         return self._value(text)
 
+    @must_await("cached.invalidate", name=_name, to=by_context)
     async def invalidate(self, *args: P.args, **kwargs: P.kwargs) -> bool:
         """Forget the value of this call, also one that is being loaded now.
 

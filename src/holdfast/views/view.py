@@ -8,6 +8,7 @@ from typing import Generic, TypeVar
 import msgspec
 
 from holdfast.events.event import AnyEvent
+from holdfast.kernel.awaits import must_await_all
 from holdfast.kernel.clock import monotonic
 from holdfast.kernel.codec import decode_stored
 from holdfast.kernel.errors import PayloadError, ViewBehind
@@ -35,6 +36,7 @@ class Entry(msgspec.Struct, Generic[R], frozen=True, kw_only=True):
     updated_at: float  # seconds since 1970, on the database's clock
 
 
+@must_await_all("view")
 class View(Generic[R]):
     """Made by `@hf.view(…)`. The function stays callable as it is: `view(row, event)` gives the next row."""
 

@@ -10,6 +10,7 @@ from typing import Any, Protocol, Self, TypeVar
 
 import asyncpg
 
+from holdfast.kernel.awaits import Awaits, must_await, of_tx
 from holdfast.kernel.crashpoints import crashpoint
 from holdfast.kernel.errors import TransactionEnded, UsageError
 from holdfast.store.checks import check_sql
@@ -40,6 +41,7 @@ class PostgresTx:
     def __init__(self, database: Database, hint: Callable[[set[str]], None]) -> None:
         self.database, self._hint = database, hint
         self.news: set[str] = set()  # queues in which it has stored jobs
+        self.awaits = Awaits()  # what was asked for in it
         self._connection: Any = None
         self._used = False  # by statements of the caller's own
         self._plans_freely = True
@@ -59,6 +61,7 @@ class PostgresTx:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         broken, soiled = True, False
+        forgotten = self.awaits.at_end(well=kind is None)
         try:
             ended = await self._last_turn(waits=kind is None)
             if ended is not None:
@@ -69,7 +72,7 @@ class PostgresTx:
                 broken, soiled = await self._clean()
                 broken = broken or self._fenced
                 raise self.standing.ended(ROLLED_BACK)
-            elif kind is None:
+            elif kind is None and forgotten is None:
                 crashpoint("transaction.before_commit")
                 await self._commit()
                 crashpoint("transaction.after_commit")
@@ -86,6 +89,8 @@ class PostgresTx:
             # The caller's own error matters more; the server rolls back when the connection is closed.
         finally:
             self.database.pool.release(self._connection, broken=broken, soiled=soiled)
+        if forgotten is not None:
+            raise forgotten
 
     async def _last_turn(self, *, waits: bool) -> str | None:
         """What was asked for before the end of the block is in it, and what comes later is refused. Who leaves by an error waits for nobody."""
@@ -98,6 +103,7 @@ class PostgresTx:
         finally:
             self._ended = "has ended"
 
+    @must_await("tx.execute", to=of_tx)
     async def execute(self, sql: str, /, *params: Any) -> int:
         """Run one statement with `$1`, `$2` …; returns how many rows it changed."""
         async with self._own_statement(sql):
@@ -114,6 +120,7 @@ class PostgresTx:
         await statement.fetch()
         return str(statement.get_statusmsg())
 
+    @must_await("tx.fetch", to=of_tx)
     async def fetch(self, sql: str, /, *params: Any) -> list[tuple[Any, ...]]:
         async with self._own_statement(sql):
             rows = await self._connection.fetch(sql, *params)

@@ -9,6 +9,7 @@ from typing import Any, Self, TypeVar
 
 import apsw
 
+from holdfast.kernel.awaits import Awaits, must_await, of_tx
 from holdfast.kernel.errors import StatementError, TransactionEnded, UsageError
 from holdfast.kernel.spawn import Reply
 from holdfast.store.checks import check_sql
@@ -32,6 +33,7 @@ class SqliteTx:
         self._begin, self._hint = begin, hint
         self.news: set[str] = set()  # queues in which it has stored jobs
         self.path = path
+        self.awaits = Awaits()  # what was asked for in it
         self._session: Session | None = None
 
     async def __aenter__(self) -> Self:
@@ -46,18 +48,24 @@ class SqliteTx:
         if self._session is not None:
             self._session.owner = None
         reply: Reply[None] = Reply()
-        self._put(End(reply, commit=kind is None), reply)
-        if kind is None:
+        forgotten = self.awaits.at_end(well=kind is None)
+        commits = kind is None and forgotten is None
+        self._put(End(reply, commit=commits), reply)
+        if commits:
             await reply
             if self.news:
                 self._hint(self.news)
         else:
             reply.forget()
+        if forgotten is not None:
+            raise forgotten
 
+    @must_await("tx.execute", to=of_tx)
     async def execute(self, sql: str, /, *params: Any) -> int:
         """Run one statement with `$1`, `$2` …; returns how many rows it changed."""
         return await self._own_statement(_execute, sql, params)
 
+    @must_await("tx.fetch", to=of_tx)
     async def fetch(self, sql: str, /, *params: Any) -> list[Row]:
         return await self._own_statement(_rows, sql, params)
 

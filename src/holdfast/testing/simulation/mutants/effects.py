@@ -13,6 +13,7 @@ from holdfast.jobs.calls import Call
 from holdfast.jobs.effects import Effect, Found
 from holdfast.jobs.job import Job
 from holdfast.jobs.steps import Steps, run_step
+from holdfast.kernel.awaits import Block
 from holdfast.kernel.outcomes import Done
 from holdfast.store.ports import Tx
 from holdfast.store.records import Finish
@@ -66,13 +67,14 @@ def _a_commit_without_its_finish(stack: ExitStack) -> None:
     """the success of job.commit is written after the task's rows, in a transaction of its own"""
 
     @asynccontextmanager
-    async def commit(self: Job, result: Any = None) -> AsyncIterator[Tx]:
+    async def commit(self: Job, result: Any, block: Block) -> AsyncIterator[Tx]:
+        block.is_entered = True
         async with self._store.transaction() as tx:
             yield tx
         await self._store.claims.finish([Finish(self._claim, Done())])
         self.completed = True
 
-    replace(stack, Job, "commit", commit)
+    replace(stack, Job, "do_commit", commit)
 
 
 @of_bodies("unknown is taken for failed")
