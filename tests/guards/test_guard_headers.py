@@ -141,7 +141,7 @@ def test_a_limiter_rests_while_nothing_is_left_and_keeps_its_rate(clock, notes):
     for _ in range(5):  # those that were under way say the same
         limiter.heed({"RateLimit": '"default";r=0;t=3'})
     assert (limiter.rate(), 3 <= limiter.allowance().retry_after <= 3.6) == (10, True)
-    assert [name for name, _ in notes] == ["limiter.rested"]
+    assert [name for name, _ in notes] == ["limiter.rested", "limiter.held_up"]
     clock.advance(4)
     assert limiter.try_take()
 

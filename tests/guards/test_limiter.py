@@ -335,7 +335,7 @@ def test_many_calls_that_were_sent_together_count_as_one(clock, notes):
         limiter.answered("", Fault.THROTTLED, 0.5, clock.monotonic())
     limiter.answered("", None, 0.5, clock.monotonic())
     assert limiter.rate() == 32
-    assert [name for name, _ in notes] == ["limiter.slowed"]
+    assert [name for name, _ in notes] == ["limiter.slowed", "limiter.held_up"]
 
 
 def test_a_permanent_fault_is_an_answer_and_others_tell_nothing(clock):
@@ -608,4 +608,9 @@ def test_a_fleet_that_cannot_hear_it_breaks_no_call(clock, notes):
     limiter = Limiter(rate=10, quota=Deaf(Slice(1)))
     limiter.reserve().give_back()
     limiter.throttled()
-    assert [name for name, _ in notes] == ["limiter.unheard", "limiter.slowed", "limiter.unheard"]
+    assert [name for name, _ in notes] == [
+        "limiter.unheard",
+        "limiter.slowed",
+        "limiter.held_up",
+        "limiter.unheard",
+    ]

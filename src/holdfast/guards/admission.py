@@ -6,8 +6,8 @@ from contextlib import suppress
 
 from holdfast.guards.breaker import Breaker, Permit
 from holdfast.guards.bulkhead import Bulkhead
-from holdfast.guards.faults import Fault, fault_of, headers_of
-from holdfast.guards.headers import SupportsGet, parse_rest
+from holdfast.guards.faults import Fault, fault_of, headers_of, retry_after_of
+from holdfast.guards.headers import LONGEST_PAUSE, SupportsGet, parse_rest
 from holdfast.guards.limiter import Limiter
 from holdfast.guards.ports import State
 from holdfast.guards.reservations import Reservation
@@ -131,7 +131,8 @@ class Admission:
 
     def heed(self, headers: SupportsGet) -> None:
         """The answer's: the other side may say that nothing is left of its quota."""
-        if self._gates.limiter is not None and (seconds := parse_rest(headers)) is not None:
+        limiter = self._gates.limiter
+        if limiter is not None and (seconds := parse_rest(headers, limiter.longest_pause)) is not None:
             self.rests(seconds)
 
     def heed_those_of(self, error: Exception, fault: Fault) -> None:
@@ -139,6 +140,13 @@ class Admission:
         if self._gates.limiter is not None and fault is not Fault.THROTTLED:
             for headers in headers_of(error):
                 self.heed(headers)
+
+    def asked(self, error: Exception, retry_after: float | None) -> float | None:
+        """For how long the limiter pauses: it may be told to obey longer than a retry would wait."""
+        limiter = self._gates.limiter
+        if retry_after is None or limiter is None or limiter.longest_pause <= LONGEST_PAUSE:
+            return retry_after
+        return retry_after_of(error, limiter.longest_pause)
 
     def rests(self, seconds: float) -> None:
         if (limiter := self._gates.limiter) is not None:
@@ -155,6 +163,7 @@ class Admission:
 
     def failed(self, error: Exception, fault: Fault, retry_after: float | None) -> None:
         self.heed_those_of(error, fault)
+        retry_after = self.asked(error, retry_after)
         breaker = self._gates.breaker
         own = None if breaker is None else breaker.classify
         self.failed_with(fault, fault if own is None else fault_of(error, own), retry_after)

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 from enum import StrEnum
 from typing import Any, TypeAlias
 
-from holdfast.guards.headers import SupportsGet, clamped, parse_rest, parse_retry_after
+from holdfast.guards.headers import LONGEST_PAUSE, SupportsGet, clamped, parse_rest, parse_retry_after
 from holdfast.kernel.errors import TROUBLE, CommitUnknown, DeadlinePassed, HoldfastError, Refused, TimedOut
 from holdfast.kernel.show import show
 from holdfast.kernel.telemetry import note
@@ -99,21 +99,22 @@ def status_of(error: Exception) -> int | None:
     return None
 
 
-def retry_after_of(error: Exception) -> float | None:
-    """How long the other side asks us to wait: an attribute `retry_after`, or the headers of the answer; clamped.
+def retry_after_of(error: Exception, longest: float = LONGEST_PAUSE) -> float | None:
+    """How long the other side asks us to wait: an attribute `retry_after`, or the headers of the answer; at most `longest` seconds.
 
     With a 429 also until its quota, of which nothing is left, begins anew.
     """
     asked: Any = getattr(error, "retry_after", None)
     if asked is not None:
-        return parse_retry_after(asked) if isinstance(asked, str) else clamped(asked)
+        return parse_retry_after(asked, longest) if isinstance(asked, str) else clamped(asked, longest)
     for headers in headers_of(error):
         text = headers.get("Retry-After")
         if isinstance(text, str):
-            return parse_retry_after(text)
+            return parse_retry_after(text, longest)
     if status_of(error) == 429:
         return next(
-            (rest for headers in headers_of(error) if (rest := parse_rest(headers)) is not None), None
+            (rest for headers in headers_of(error) if (rest := parse_rest(headers, longest)) is not None),
+            None,
         )
     return None
 

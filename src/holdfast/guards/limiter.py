@@ -4,20 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from types import TracebackType
-from typing import Any, TypeVar
+from typing import TypeVar
 
 from holdfast.guards.faults import Fault
-from holdfast.guards.headers import (
-    LONGEST_PAUSE,
-    Allowance,
-    SupportsGet,
-    clamped,
-    parse_rest,
-    ratelimit_headers,
-)
+from holdfast.guards.headers import LONGEST_PAUSE, SupportsGet, clamped, parse_rest
 from holdfast.guards.limiter_keys import LimiterKeys
+from holdfast.guards.limiter_looks import LimiterLooks
+from holdfast.guards.limiter_news import News
 from holdfast.guards.meters import Meter
-from holdfast.guards.paces import Pace, check_rate
+from holdfast.guards.paces import PAUSE_JITTER, Pace, check_rate
 from holdfast.guards.ports import SLICE, LimiterRecord, Quota, Slice
 from holdfast.guards.registry import Registry
 from holdfast.guards.reservations import Reservation, carried
@@ -35,17 +30,18 @@ _SHORTEST = 0.001  # seconds between asking a fleet for quota
 _UNCALLED = 0.5  # seconds after which who waits for it asks by himself
 
 
-class Limiter:
+class Limiter(LimiterLooks):
     """`async with limiter:` or `await limiter.take()` waits for its turn; raises RateLimited when that is too far away.
 
     `rate` calls a second, and `burst` of them at once (as many as come in a second, when not said). With `floor` or
-    `ceiling` the rate adapts between them: each answer makes the interval shorter by a tenth, being throttled doubles
-    it. `per="user:{user_id}"` gives each user a rate of his own, for at most `keys` users at a time. A call waits at
-    most `wait` seconds for its turn. A `Retry-After` of the other side is obeyed up to `longest_pause` seconds.
+    `ceiling` the rate adapts between them: each answer makes the interval shorter by the share `increase` (0.1), being
+    throttled lowers the rate by the share `decrease` (0.5). `per="user:{user_id}"` gives each user a rate of his own, for
+    at most `keys` users at a time. A call waits at most `wait` seconds for its turn. A `Retry-After` of the other side is
+    obeyed up to `longest_pause` seconds, and for up to the share `pause_jitter` (0.2) longer.
     """
 
     __slots__ = (
-        "_keys", "_lock", "_longest_pause", "_most", "_name", "_pace", "_quota", "_rate", "_registry", "_single", "_wait"
+        "_keys", "_lock", "_longest_pause", "_most", "_name", "_news", "_pace", "_quota", "_rate", "_registry", "_single", "_wait"
     )  # fmt: skip
 
     def __init__(
@@ -55,15 +51,21 @@ class Limiter:
         burst: float | None = None,
         floor: float | None = None,
         ceiling: float | None = None,
+        increase: float | None = None,
+        decrease: float | None = None,
         per: str | None = None,
         keys: int = 10_000,
         wait: float = 30.0,
         longest_pause: float = LONGEST_PAUSE,
+        pause_jitter: float = PAUSE_JITTER,
         quota: Quota | None = None,
         name: str | None = None,
     ) -> None:
         self._rate = check_rate(rate)
-        self._pace = Pace.of(self._rate, burst=burst, floor=floor, ceiling=ceiling)
+        self._pace = Pace(
+            self._rate, burst=burst, floor=floor, ceiling=ceiling,
+            increase=increase, decrease=decrease, pause_jitter=pause_jitter,
+        )  # fmt: skip
         self._keys = LimiterKeys(per)
         self._registry = Registry(check_int("keys", keys, 1, 10_000_000), self._pace)
         self._single = Meter(self._pace)  # for calls without a key
@@ -72,7 +74,7 @@ class Limiter:
         self._quota = quota
         self._most = self._pace.burst  # that one call may cost
         self._name = name if name is None else check_name("limiter", name)
-        self._lock = new_lock()
+        self._lock, self._news = new_lock(), News()
 
     # --- taking ---
 
@@ -251,10 +253,11 @@ class Limiter:
             meter = self._registry.get(key, now) if key else self._single
             if meter is None:
                 return
+            before = 1 / meter.interval
             is_news = meter.throttled(began, now, clamped(retry_after, self._longest_pause))
             record = self._seen(meter, now)
         if is_news:
-            note("limiter.slowed", limiter=self.name, key=key, rate=record.rate, paused_for=record.paused_for)
+            self._news.slowed(self.name, key, record, before=before, full=self.fastest)
         if self._quota is not None:
             self._tell(self._quota.slowed, key, record)
 
@@ -271,7 +274,7 @@ class Limiter:
             if meter is None or not meter.rest(pause, now):
                 return
             record = self._seen(meter, now)
-        note("limiter.rested", limiter=self.name, key=key, paused_for=record.paused_for)
+        self._news.rested(self.name, key, record, full=self.fastest)
         if self._quota is not None:
             self._tell(self._quota.slowed, key, record)
 
@@ -337,75 +340,9 @@ class Limiter:
     def _seen(self, meter: Meter, now: float) -> LimiterRecord:
         return LimiterRecord(rate=1 / meter.interval, paused_for=max(0.0, meter.paused_until - now))
 
-    # --- looking ---
-
-    @property
-    def name(self) -> str:
-        return self._name or "limiter"
-
     def take_name(self, name: str) -> None:
         """Called by a guard; a name of its own stays."""
         self._name = self._name or name
-
-    @property
-    def fastest(self) -> float:
-        """The most calls a second that it may come to."""
-        return 1 / self._pace.fastest
-
-    @property
-    def burst(self) -> float:
-        return self._pace.burst
-
-    @property
-    def keys(self) -> int:
-        """How many of them it keeps at most."""
-        return self._registry.limit
-
-    @property
-    def adapts(self) -> bool:
-        return self._pace.fastest != self._pace.slowest
-
-    @property
-    def longest_wait(self) -> float:
-        return self._wait
-
-    def rate(self, *, key: str = "") -> float:
-        """Calls a second, now."""
-        meter = self._registry.find(key) if key else self._single
-        return self._rate if meter is None else 1 / meter.interval
-
-    @property
-    def fields(self) -> tuple[str, ...]:
-        """What `per` names."""
-        return self._keys.fields
-
-    def key_for(self, *values: Any, **named: Any) -> str:
-        """The key that `per` makes of these values; without `per`, the one value as text."""
-        return self._keys.of(values, named)
-
-    def allowance(self, *, key: str = "") -> Allowance:
-        """What is left for this key; nothing is taken."""
-        now = monotonic()
-        with self._lock:
-            meter = (self._registry.find(key) if key else self._single) or Meter(self._pace)
-            return Allowance(
-                limit=self._pace.burst,
-                remaining=meter.remaining(now),
-                window=self._pace.burst * meter.interval,
-                reset=max(0.0, meter.full_at - now, meter.paused_until - now),
-                retry_after=meter.wait(1.0, now),
-            )
-
-    def soon(self, seconds: float, *, key: str = "") -> float:
-        """How much may be taken within so many seconds; nothing is taken."""
-        now = monotonic()
-        with self._lock:
-            meter = (self._registry.find(key) if key else self._single) or Meter(self._pace)
-            return meter.coming(now, now + seconds)
-
-    def headers(self, *, key: str = "") -> dict[str, str]:
-        """`RateLimit-Policy`, `RateLimit` and, when the next call would be refused, `Retry-After`."""
-        return ratelimit_headers(self.name, self.allowance(key=key))
 
     # --- blocks: they wait at their beginning, and nothing happens at their end ---
 
@@ -422,6 +359,3 @@ class Limiter:
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None: ...
-
-    def __repr__(self) -> str:
-        return f"<Limiter {self.name!r} {self._rate:g}/s burst {self._pace.burst:g}>"

@@ -12,7 +12,6 @@ from typing import TypeAlias
 from holdfast.guards.paces import Pace
 from holdfast.kernel.randomness import jittered, random
 
-FASTER, SLOWER = 0.9, 2.0  # what an answer, and being throttled, do to the interval
 _HAIR = 1e-7  # seconds: sums of binary numbers are off by less, and nobody should wait for that
 _REMEMBERED = 600.0  # seconds after which having been throttled no longer matters
 
@@ -110,15 +109,15 @@ class Meter:
     def answered(self, began: float, now: float) -> None:
         """A call that began then was answered. One from before the last slowing down tells nothing."""
         if self.interval > self._pace.fastest and began >= self._slowed_at:
-            self._change(max(self._pace.fastest, self.interval * FASTER), now)
+            self._change(max(self._pace.fastest, self.interval * self._pace.shorter), now)
 
     def throttled(self, began: float, now: float, pause: float | None) -> bool:
         """The other side asks for less, and perhaps for a pause. Many calls that were sent before count as one."""
         is_news = began >= self._slowed_at
         if is_news:
             self._slowed_at = now
-            self._change(min(self._pace.slowest, self.interval * SLOWER), now)
-        seconds = jittered(self.interval) if pause is None else _apart(pause)
+            self._change(min(self._pace.slowest, self.interval * self._pace.longer), now)
+        seconds = jittered(self.interval) if pause is None else self._apart(pause)
         if is_news or pause is not None:
             self.pause_until(now + seconds, now)
         return is_news
@@ -127,8 +126,12 @@ class Meter:
         """Nothing is left for so long. Whether that is news: each answer until then says it again."""
         is_news = now + pause > max(now, self.paused_until)
         if is_news:
-            self.pause_until(now + _apart(pause), now)
+            self.pause_until(now + self._apart(pause), now)
         return is_news
+
+    def _apart(self, pause: float) -> float:
+        """Those who were told the same pause must not come back before it, nor all at once."""
+        return pause * (1 + self._pace.jitter * random())
 
     def adopt(self, interval: float, now: float) -> None:
         """Be as slow or fast as an earlier process was, within the bounds of today."""
@@ -183,8 +186,3 @@ class Meter:
         if now < self._start(now):
             return 0.0
         return max(0.0, self._pace.burst - max(0.0, self.full_at - now) / self.interval)
-
-
-def _apart(pause: float) -> float:
-    """Those who were told the same pause must not come back before it, nor all at once."""
-    return pause * (1 + 0.2 * random())

@@ -108,6 +108,7 @@ class BorrowedAdmission(Admission):
 
     def failed(self, error: Exception, fault: Fault, retry_after: float | None) -> None:
         self.heed_those_of(error, fault)
+        retry_after = self.asked(error, retry_after)
         breaker = self._gates.breaker
         own = None if breaker is None else breaker.classify
         self._wire.tell(
