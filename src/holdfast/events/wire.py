@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 
 from holdfast.kernel.errors import HoldfastError
+from holdfast.kernel.forks import tell_child
 from holdfast.kernel.telemetry import note
 from holdfast.transport.port import Transport
 
@@ -17,6 +18,11 @@ class Wire:
         self._turn: asyncio.Lock | None = None  # of the loop that is running
         self._is_open = False
         self.joined: set[str] = set()  # groups of which the store knows that the broker knew them
+        tell_child(self)
+
+    def forked(self) -> None:
+        """A child of the process opens it for itself."""
+        self._is_open, self._turn = False, None
 
     @property
     def name(self) -> str:

@@ -117,7 +117,7 @@ class GuardFleet(Looping):
         self._slices.forked()
         for name, guard in self.guards.items():
             self._members[name] = Member(guard, self.node, self._slices.forget)
-            for part in (guard.limiter, guard.breaker):
+            for part in (guard.limiter, guard.breaker, guard.bulkhead):
                 if part is not None:
                     part.forked()
 

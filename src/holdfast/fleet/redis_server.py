@@ -25,7 +25,9 @@ from holdfast.kernel.errors import (
     UnsupportedStore,
     UsageError,
 )
+from holdfast.kernel.forks import tell_child
 from holdfast.kernel.masking import hide
+from holdfast.transport.inherited import leave_redis
 from holdfast.transport.redis_moved import look_again
 from holdfast.transport.redis_url import Target
 
@@ -71,6 +73,11 @@ class Server:
                 os.getpid(),
             )
         await self._in_time(self._here().ping())
+        tell_child(self)
+
+    def forked(self) -> None:
+        """A child of the process makes connections of its own."""
+        leave_redis(self._client)
 
     async def close(self) -> None:
         client, self._client = self._client, None

@@ -26,7 +26,17 @@ class Bulkhead:
     At most `permits` are inside, at most `waiting` wait, and nobody waits longer than `wait` seconds (None: without end).
     """
 
-    __slots__ = ("_free", "_line", "_lock", "_name", "_permits", "_wait", "_waiting", "released")
+    __slots__ = (
+        "_free",
+        "_lent_before",
+        "_line",
+        "_lock",
+        "_name",
+        "_permits",
+        "_wait",
+        "_waiting",
+        "released",
+    )
 
     def __init__(
         self, permits: int, *, waiting: int = 0, wait: float | None = None, name: str | None = None
@@ -36,6 +46,9 @@ class Bulkhead:
         self._wait = None if wait is None else check_seconds("wait", wait, 0.0, 86_400)
         self._name = name if name is None else check_name("bulkhead", name)
         self._line: deque[_Waiter] = deque()
+        self._lent_before = (
+            0  # permits that were out when this process was forked: here nobody may be left to give them back
+        )
         self.released = 0  # permits that were given back, so far
         self._lock = new_lock()
 
@@ -82,6 +95,9 @@ class Bulkhead:
         self.released += 1
         while True:
             with self._lock:
+                if not self._line and self._free == self._permits and self._lent_before:
+                    self._lent_before -= 1
+                    return
                 if not self._line:
                     assert self._free < self._permits, "a permit was released twice"
                     self._free += 1
@@ -113,6 +129,12 @@ class Bulkhead:
             if not waiter.has_permit and waiter in self._line:
                 self._line.remove(waiter)
             return not waiter.has_permit
+
+    def forked(self) -> None:
+        """This is a child of the process: other threads, which had permits or waited, do not exist here."""
+        self._lock, self._lent_before = new_lock(), self._permits - self._free
+        self._free = self._permits
+        self._line.clear()
 
     # --- looking ---
 

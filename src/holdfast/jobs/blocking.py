@@ -11,6 +11,7 @@ from typing import Any, Protocol, TypeVar
 
 from holdfast.kernel.errands import BackCalls, Errand
 from holdfast.kernel.errors import UsageError
+from holdfast.kernel.forks import keep_loop, tell_child
 from holdfast.kernel.loans import Guard, Loan
 from holdfast.kernel.loops import LoopThread, call_from_thread, call_in_thread, new_lock
 from holdfast.kernel.threads import sheltered
@@ -36,6 +37,13 @@ class Portal:
         self.home: asyncio.AbstractEventLoop | None = None  # the loop on which the store was opened
         self._own: LoopThread | None = None
         self._lock = new_lock()  # who opens, submits or closes: many threads may be the first
+        tell_child(self)
+
+    def forked(self) -> None:
+        """A child has neither of the loops, and opens the store for itself when it needs it."""
+        if self.home is not None:
+            keep_loop(self.home)
+        self._own = self.home = None
 
     def run(self, work: Callable[[], Coroutine[Any, Any, T]], back: BackCalls | None = None) -> T:
         """Run it and wait for its end. An error where a loop is running: that one would stand still.

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
+import os
 from collections.abc import AsyncIterator, Callable
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from typing import Any, Protocol
@@ -52,6 +53,7 @@ class Job:
         "_claim",
         "_hold",
         "_portal",
+        "_process",
         "_store",
         "_threads",
         "awaits",
@@ -73,6 +75,7 @@ class Job:
         threads: Caller | None = None,
     ) -> None:
         self._claim, self._store, self._portal, self._hold = claim, store, portal, hold
+        self._process = os.getpid()
         self._threads = threads  # for the plain functions of its steps
         self.awaits = Awaits()  # what it has asked for
         self.steps: Steps | None = None  # once it has asked for one
@@ -378,7 +381,7 @@ class Job:
     @property
     def blocking(self) -> BlockingJob:
         """The same for tasks that are plain functions."""
-        return BlockingJob(self, self._portal)
+        return BlockingJob(self, self._portal, self._process)
 
     def __repr__(self) -> str:
         return f"<Job {self.id} of {self.task}, attempt {self.attempt}>"

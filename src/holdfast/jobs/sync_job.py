@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Coroutine
 from contextlib import AbstractContextManager
 from functools import partial
@@ -13,6 +14,7 @@ from holdfast.jobs.calls import Call, refuse_inside
 from holdfast.jobs.effects import Manner
 from holdfast.kernel.awaits import Block
 from holdfast.kernel.errands import BackCalls
+from holdfast.kernel.errors import NotOpen
 
 if TYPE_CHECKING:
     from holdfast.jobs.job import Job
@@ -21,8 +23,17 @@ if TYPE_CHECKING:
 class BlockingJob:
     """`job.blocking`. The functions of its steps run on the thread that asks for them."""
 
-    def __init__(self, job: Job, portal: Portal) -> None:
-        self._job, self._portal = job, portal
+    def __init__(self, job: Job, portal: Portal, process: int) -> None:
+        self._job, self._own_portal, self._process = job, portal, process
+
+    @property
+    def _portal(self) -> Portal:
+        if self._process != os.getpid():
+            raise NotOpen(
+                f"The job {self._job.id} belongs to the process that runs it, and this is a fork of that one. "
+                "Return what the child has found, and go on with the job in the parent."
+            )
+        return self._own_portal
 
     def heartbeat(self, progress: float | None = None, note: str | None = None) -> None:
         self._portal.run(lambda: self._job.do_heartbeat(progress, note))
@@ -62,10 +73,11 @@ class BlockingJob:
         **how: Any,
     ) -> Any:
         """On the worker's loop, and its function here."""
+        portal = self._portal
         refuse_inside(name)
         back, work = BackCalls(), self._job.work_beside()
         call = Call(function, args, threads=back, **how)
-        return self._portal.run(lambda: do(name, call, branch=self._job.branch_of(work, name)), back)
+        return portal.run(lambda: do(name, call, branch=self._job.branch_of(work, name)), back)
 
     def commit(self, result: Any = None) -> AbstractContextManager[BlockingTx]:
         """As `job.commit`: `with job.blocking.commit() as tx:`; `tx` is also what `enqueue_sync` takes."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import threading
 from collections.abc import Callable, Coroutine
 from concurrent.futures import CancelledError, Future
@@ -12,6 +13,7 @@ from functools import partial
 from queue import Empty, SimpleQueue
 from typing import Any, Generic, TypeVar
 
+from holdfast.kernel.errors import NotOpen
 from holdfast.kernel.loops import result_of
 from holdfast.kernel.spawn import outlast, start
 from holdfast.kernel.threads import Caller, carried, exposed, this_call
@@ -39,11 +41,17 @@ class Errand(Generic[T]):
         self._task: asyncio.Task[T] | None = None
         self._unwanted = False
         self._sender: object = None
+        self._process = os.getpid()
         self.ending: Future[T] = Future()
 
     @property
     def is_begun(self) -> bool:
         return self._loop is not None
+
+    @property
+    def is_inherited(self) -> bool:
+        """Whether it was begun in the process that forked this one."""
+        return self._process != os.getpid()
 
     def begin(self, loop: asyncio.AbstractEventLoop) -> None:
         self._loop, self._sender = loop, this_call() or threading.current_thread()
@@ -56,12 +64,17 @@ class Errand(Generic[T]):
     def wait_for(self, part: Future[Any]) -> None:
         """Until this, which comes with the end at the latest, is there."""
         while not part.done():
+            self.look()
             with suppress(TimeoutError, CancelledError):
                 part.exception(_LOOKS)
-            self.look()
 
     def look(self) -> None:
         """Whoever closes a loop without ending its tasks tells nobody who waits for them."""
+        if self.is_inherited:
+            raise NotOpen(
+                "This was begun before the process was forked, and the parent goes on with it. "
+                "Begin it anew in the child, after the fork."
+            )
         if self._loop is not None and self._loop.is_closed():
             self.ending.cancel()
 
@@ -71,7 +84,7 @@ class Errand(Generic[T]):
 
     def tell(self, call: Callable[[], None]) -> None:
         """Call it on the loop; at once, when this is the loop."""
-        if self._loop is None:
+        if self._loop is None or self.is_inherited:
             return
         if self._loop is asyncio._get_running_loop():  # noqa: SLF001  the public one raises where there is none
             call()

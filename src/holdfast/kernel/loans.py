@@ -62,6 +62,8 @@ class Loan(Generic[T]):
     def _leave(self, error: BaseException | None) -> None:
         if (call := this_call()) is not None:
             call.at_end.discard(self.abandon)
+        if error is not None and self._errand.is_inherited:
+            return  # it is the parent's, which goes on with it
         self._errand.tell(partial(self._say, error))
         try:
             self._errand.result()

@@ -9,6 +9,7 @@ from collections.abc import Callable, Coroutine
 from concurrent.futures import CancelledError, Future
 from typing import Any, Generic, TypeVar
 
+from holdfast.kernel import forks
 from holdfast.kernel.errors import CommitUnknown
 
 T = TypeVar("T")
@@ -21,6 +22,7 @@ class LoopThread:
         self.loop = asyncio.new_event_loop()
         self._thread = threading.Thread(target=self._run, name=name, daemon=True)
         self._thread.start()
+        forks.tell_child(self)
 
     def _run(self) -> None:
         asyncio.set_event_loop(self.loop)
@@ -30,6 +32,10 @@ class LoopThread:
             self.loop.run_until_complete(_end_others())  # else whoever waits for one would wait for ever
             self.loop.run_until_complete(self.loop.shutdown_asyncgens())
             self.loop.close()
+
+    def forked(self) -> None:
+        """A child has no such thread."""
+        forks.keep_loop(self.loop)
 
     def stop(self) -> None:
         """End the loop and wait for the thread."""
@@ -64,7 +70,7 @@ async def _end_others() -> None:
 
 def new_lock() -> threading.Lock:
     """For what several threads must not do at once."""
-    return threading.Lock()
+    return forks.new_lock()
 
 
 def new_flag() -> threading.Event:

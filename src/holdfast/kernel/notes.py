@@ -169,6 +169,7 @@ _PROCESS = (
     ("periodic.failed", "name error", WARNING, "{name} failed, and is tried again: {error}"),
     ("service.stop_failed", "service error", ERROR, "{service} could not be stopped: {error}"),
     ("signal.failed", "error", ERROR, "a signal was heard, and acting on it failed: {error}"),
+    ("fork.child_not_told", "heir error", ERROR, "{heir} could not be made ready in a forked child: {error}"),
     ("reply.unheard", "count", DEBUG, "{count} answers found nobody who waits for them: their event loop is closed"),
 )  # fmt: skip
 NOTES = {

@@ -24,6 +24,7 @@ from holdfast.jobs.service import GRACE, LEASE, WorkerService
 from holdfast.jobs.unknown import UnknownJobs
 from holdfast.jobs.upkeep import KEEP
 from holdfast.kernel.errors import StoreUnavailable, UsageError
+from holdfast.kernel.forks import tell_child
 from holdfast.kernel.service import Service
 from holdfast.kernel.spawn import over, spawn, to_its_end
 from holdfast.runtime.config import Location, cache_at, guards_at, locate, open_store, transport_at
@@ -94,15 +95,11 @@ class Holdfast(Declaring, DeclaringSagas, DeclaringViews, DeclaresCache, Eventin
         self.location = where if isinstance(where, Location) else locate(where)
         self.store: Store = open_store(self.location)
         self.portal = Portal(self.store, beside=self.cache)
-        if self._guards is None:
-            self.fleet.meet_at(self.store.guards)
-        else:
-            self.fleet.meet_at(self._guards, people=self.store.guards)
+        self._share()
         self.enqueuer.send_to(self.store, self.portal)
         self.bus.send_to(self.store, self.portal)
         self.views.send_to(self.store)
         self.versions.send_to(self.store, self.portal)
-        self.cache.keep_in(self.store.cache, self.portal)
         self.sagas.keep_in(self.store)
         self.jobs = JobsView(self.store)
         self.queues = QueuesView(self.store)
@@ -111,6 +108,20 @@ class Holdfast(Declaring, DeclaringSagas, DeclaringViews, DeclaresCache, Eventin
         self.unknown = UnknownJobs(self.store)
         self.outbox = OutboxView(self.store, self.bus)
         self.blocking = Blocking(self.portal, self.bus.emitter)
+        tell_child(self)  # after its store
+
+    def _share(self) -> None:
+        """Where guards meet, and where values are kept."""
+        if self._guards is None:
+            self.fleet.meet_at(self.store.guards)
+        else:
+            self.fleet.meet_at(self._guards, people=self.store.guards)
+        self.cache.keep_in(self.store.cache, self.portal)
+
+    def forked(self) -> None:
+        """A child of the process has not entered it, whatever its parent has done."""
+        self._entered, self._leaving, self._workers = False, None, WeakSet()
+        self._share()
 
     async def __aenter__(self) -> Self:
         await self._end_of_leaving()

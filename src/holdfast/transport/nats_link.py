@@ -16,8 +16,10 @@ from nats.aio.client import Client
 
 from holdfast.kernel.clock import patience
 from holdfast.kernel.errors import NotOpen, TransportUnavailable, UsageError
+from holdfast.kernel.forks import tell_child
 from holdfast.kernel.masking import hide
 from holdfast.kernel.spawn import end, is_cancelled, start
+from holdfast.transport.inherited import leave_nats
 from holdfast.transport.nats_url import Target
 
 T = TypeVar("T")
@@ -111,6 +113,12 @@ class Link:
         self._loop: asyncio.AbstractEventLoop | None = None
         self._process = 0
         self._making: asyncio.Task[Connection] | None = None
+        tell_child(self)
+
+    def forked(self) -> None:
+        """A child of the process makes a connection of its own."""
+        if self._connection is not None:
+            leave_nats(self._connection.client)
 
     def open(self) -> None:
         here = asyncio.get_running_loop()

@@ -18,7 +18,9 @@ from redis.commands.core import AsyncScript
 
 from holdfast.kernel.clock import patience
 from holdfast.kernel.errors import NotOpen, TransportUnavailable, UsageError
+from holdfast.kernel.forks import tell_child
 from holdfast.kernel.masking import hide
+from holdfast.transport.inherited import leave_redis
 from holdfast.transport.redis_moved import look_again
 from holdfast.transport.redis_url import Target
 
@@ -56,6 +58,11 @@ class Link:
         self._loop: asyncio.AbstractEventLoop | None = None
         self._process = 0
         self._scripts: dict[str, AsyncScript] = {}
+        tell_child(self)
+
+    def forked(self) -> None:
+        """A child of the process makes connections of its own."""
+        leave_redis(self._client)
 
     def open(self) -> None:
         if self._client is None or self._is_forsaken():

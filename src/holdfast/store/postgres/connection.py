@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Iterable, Sequence
 from typing import Any, TypeVar
+from weakref import WeakSet
 
 import asyncpg
 
 from holdfast.kernel.clock import patient, recover
 from holdfast.kernel.crashpoints import crashpoint
 from holdfast.kernel.errors import CommitUnknown, SchemaMissing, StoreError, TransactionEnded
+from holdfast.kernel.forks import disown, keep, tell_child
 from holdfast.kernel.randomness import jittered
 from holdfast.kernel.telemetry import note
 from holdfast.store.postgres.failures import FAILURES, is_fenced, is_lost, is_transient, is_unsent, translate
@@ -55,6 +57,23 @@ class AlreadyStored(StoreError):
     """A row with this id is there."""
 
 
+class _Ours:
+    """All connections of this process."""
+
+    def __init__(self) -> None:
+        self.open: WeakSet[Any] = WeakSet()
+        tell_child(self)
+
+    def forked(self) -> None:
+        """In a child: asyncpg says good-bye to the server for a connection that is collected, and so it would end the parent's."""
+        inherited, self.open = [*self.open], WeakSet()
+        disown(*(each._transport for each in inherited))  # noqa: SLF001  asyncpg shows it nowhere else
+        keep(inherited)
+
+
+_CONNECTIONS = _Ours()
+
+
 class Connection(asyncpg.Connection):  # type: ignore[misc]  # asyncpg has no types
     """We leave no session state behind, so giving a connection back costs no round trip."""
 
@@ -66,11 +85,13 @@ class Connection(asyncpg.Connection):  # type: ignore[misc]  # asyncpg has no ty
 
 async def connect(target: Target) -> Any:
     try:
-        return await _connect(target, planning=True)
+        connection = await _connect(target, planning=True)
     except asyncpg.PostgresError as error:
         if error.sqlstate != _REFUSED:
             raise
-    return await _connect(target, planning=False)
+        connection = await _connect(target, planning=False)
+    _CONNECTIONS.open.add(connection)
+    return connection
 
 
 async def _connect(target: Target, *, planning: bool) -> Any:

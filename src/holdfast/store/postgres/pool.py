@@ -11,6 +11,7 @@ from typing import Any
 
 from holdfast.kernel.clock import patience
 from holdfast.kernel.errors import NotOpen, StoreUnavailable, UsageError
+from holdfast.store.forked import FORKED
 
 _GOODBYE = 1.0  # seconds to close all connections politely
 
@@ -23,7 +24,7 @@ class Pool:
 
     def __init__(self, connect: Callable[[], Awaitable[Any]], *, size: int, wait: float) -> None:
         self._connect, self._size, self._wait = connect, size, wait
-        self._open = False
+        self._open = self.is_forked = False
         self._process = 0
         self._loop: asyncio.AbstractEventLoop | None = None
         self._time = 0  # which time this is: what was begun in an earlier one does not come into this
@@ -41,7 +42,7 @@ class Pool:
     def check(self) -> None:
         """Raise unless this is the process and the event loop that the connections belong to."""
         if not self._open:
-            raise _closed()
+            raise NotOpen(FORKED) if self.is_forked else _closed()
         self.check_process()
         if asyncio.get_running_loop() is not self._loop:
             raise UsageError(
@@ -51,10 +52,7 @@ class Pool:
 
     def check_process(self) -> None:
         if self.is_inherited:
-            raise NotOpen(
-                "The store was opened before this process was forked, and its connections belong to the parent. "
-                "Make and open a store in each process, after the fork."
-            )
+            raise NotOpen(FORKED)
 
     def check_end(self) -> None:
         """Raise unless it may be stopped here."""

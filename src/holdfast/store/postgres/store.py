@@ -10,6 +10,7 @@ from typing import Any, TypeVar
 import msgspec
 
 from holdfast.kernel.errors import UnsupportedStore, WrongConnection
+from holdfast.kernel.forks import keep, tell_child
 from holdfast.kernel.spawn import over, spawn
 from holdfast.kernel.telemetry import note
 from holdfast.store.postgres import schema
@@ -52,8 +53,22 @@ class PostgresStore:
 
     def __init__(self, url: str | Target, *, listen_url: str | None = None) -> None:
         """`listen_url` leads to the same server without a pooler in between, for the one connection that listens."""
-        self.database = Database(url if isinstance(url, Target) else parse(url))
-        self.wakeups = Wakeups(self.database, parse(listen_url) if listen_url else self.database.target)
+        self._target = url if isinstance(url, Target) else parse(url)
+        self._listens_at = parse(listen_url) if listen_url else self._target
+        self._make()
+        tell_child(self)
+
+    def forked(self) -> None:
+        """In a child: it is closed, whatever the parent was doing with it, and can be opened."""
+        pool = self.database.pool
+        keep([self.database, self.wakeups])
+        self._make()
+        self.database.pool.is_forked = pool.is_open or pool.is_forked
+
+    def _make(self) -> None:
+        """All that it consists of, not open yet."""
+        self.database = Database(self._target)
+        self.wakeups = Wakeups(self.database, self._listens_at)
         self.endings = Endings(self.database)
         self._id: str | None = None
         self._closing: asyncio.Task[None] | None = None  # the last close

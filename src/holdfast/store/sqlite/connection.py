@@ -11,8 +11,9 @@ import apsw
 
 from holdfast.kernel.clock import host_now
 from holdfast.kernel.errors import StoreBusy, StoreError, StoreFull, StoreReadOnly, StoreUnavailable
+from holdfast.kernel.forks import close_before, keep, tell_child
 from holdfast.kernel.world import current
-from holdfast.store.sqlite.refusals import descriptor_closed, our_descriptors
+from holdfast.store.sqlite.refusals import carried, descriptor_closed, not_carried, our_descriptors
 from holdfast.store.sqlite.rows import Row
 
 # FULL: an answer to a caller means that the disk has it. The WAL file is cut back after a large transaction.
@@ -40,6 +41,10 @@ class Db:
         self._file = _identity(path)
         self._closed = current().owns(self.connection.close)
         self.now = 0.0
+        self.rests = False  # closed before a fork: whoever has it opens another
+        self._is_closed = False
+        close_before(self)
+        tell_child(self)
 
     def _set_up(self, synchronous: str, *, reading: bool) -> None:
         # Waiting for the lock goes through the kernel (see the writer), never inside SQLite.
@@ -73,9 +78,36 @@ class Db:
             self.connection.execute("ROLLBACK")
 
     def close(self) -> None:
+        self._is_closed = True
+        not_carried(self)
         self._closed()
         self.connection.close()
         descriptor_closed(self.path)
+
+    def rest(self) -> None:
+        """Before a fork. SQLite would believe in the child that this process has the locks of its parent, and take none itself.
+
+        So the parent could delete the log under the child's commits. One in the middle of a transaction cannot be closed.
+        """
+        if self._is_closed:
+            return
+        try:
+            can_rest = not self.connection.in_transaction
+            if can_rest:
+                self.close()
+                self.rests = True
+        except apsw.Error:  # its thread is in the middle of something
+            can_rest = False
+        if can_rest:
+            not_carried(self)
+        else:
+            carried(self.path, self)
+
+    def forked(self) -> None:
+        """In a child: the end of an open transaction would undo it in the memory that is shared with the parent."""
+        if not self._is_closed:
+            keep([self, self.connection])
+            self._is_closed = True
 
     def rows(self, sql: str, *params: Any) -> list[Row]:
         return self.connection.execute(sql, params).fetchall()

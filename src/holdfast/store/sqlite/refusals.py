@@ -104,28 +104,25 @@ def descriptor_closed(path: str | os.PathLike[str]) -> None:
 
 # A fork in the middle of a transaction.
 
-_in_transaction: dict[
-    tuple[int, int], int
-] = {}  # by file: the process one of whose callers holds the write lock
+_carried: dict[
+    int, tuple[tuple[int, int] | None, int]
+] = {}  # by connection: its file, and the process that forked with it open
 
 
-@contextmanager
-def held_by_caller(path: str | os.PathLike[str]) -> Iterator[None]:
-    """Around a transaction whose statements come one by one: a fork cannot wait for its end."""
-    if (file := _file(path)) is None:
-        yield
-        return
-    _in_transaction[file] = os.getpid()
-    try:
-        yield
-    finally:
-        _in_transaction.pop(file, None)
+def carried(path: str | os.PathLike[str], connection: object) -> None:
+    """This process is forked while a connection of its own to the file is open, in the middle of a transaction."""
+    _carried.setdefault(id(connection), (_file(path), os.getpid()))
+
+
+def not_carried(connection: object) -> None:
+    """At the next fork it is closed."""
+    _carried.pop(id(connection), None)
 
 
 def check_fork(path: str | os.PathLike[str]) -> None:
-    """Raise UnsupportedStore in a child that was forked while a caller of its parent held the write lock."""
-    file = _file(path)
-    if file is not None and _in_transaction.get(file, os.getpid()) != os.getpid():
+    """Raise UnsupportedStore in a child that was forked while its parent was in the middle of a transaction."""
+    file, here = _file(path), os.getpid()
+    if file is not None and any(each == file and process != here for each, process in _carried.values()):
         raise UnsupportedStore(
             f"This process was forked while a transaction was open on {os.fspath(path)!r}, and SQLite will believe here "
             "that it is, for as long as the process lives. Fork outside of transactions, or start the process anew "

@@ -18,11 +18,13 @@ from holdfast.kernel.randomness import jittered
 from holdfast.kernel.spawn import Reply, deliver, mailbox, start_thread
 from holdfast.kernel.telemetry import note
 from holdfast.kernel.world import Body, Pause, Take, Thread
+from holdfast.store.forked import FORKED
 from holdfast.store.sqlite.connection import Db, explain
 
 T = TypeVar("T")
 
 _CLOSED = "The store was closed before this was done. Nothing was stored."
+_NOT_OPEN = "The store is not open. Use it inside `async with`, or call open() first."
 LOCK_WAIT = 10.0  # seconds: longer than any transaction of ours may hold the lock
 
 
@@ -58,6 +60,7 @@ class Served:
         self._process = 0
         self._ready: Reply[None]
         self._serves = self._dismissed = self._over = False
+        self.is_forked = False  # the parent of this process had one, which served
         self.leaving = False  # it will be stopped: whoever opens waits for the end
 
     async def start(self) -> None:
@@ -122,12 +125,10 @@ class Served:
 
     def check(self) -> None:
         """Raise unless it runs, and in this process."""
+        if self._process not in (0, os.getpid()) or (self.is_forked and not self.running):
+            raise NotOpen(FORKED)
         if not self.running:
-            raise NotOpen("The store is not open. Use it inside `async with`, or call open() first.")
-        if self._process != os.getpid():
-            raise NotOpen(
-                "The store was opened before this process was forked. Open a store of its own here."
-            )
+            raise NotOpen(_NOT_OPEN)
 
     def _whole_body(self, ready: Reply[None]) -> Body:
         try:
@@ -157,6 +158,11 @@ class Served:
                 yield Pause(jittered(0.01, 0.5))
             else:
                 return
+
+    def _awake(self) -> Body:
+        """Open the connection again that was closed for a fork."""
+        if self._db.rests:
+            yield from self._patient_open()
 
     def _leave(self, told: Exception) -> Body:
         """The last look into the inbox: nothing comes after it, and nothing that it finds was begun."""

@@ -10,6 +10,7 @@ from typing import TypeVar
 import apsw
 
 from holdfast.kernel.errors import CommitUnknown, UnsupportedStore, UsageError, WrongConnection
+from holdfast.kernel.forks import keep, tell_child
 from holdfast.kernel.loops import new_lock
 from holdfast.store.sqlite import refusals, schema
 from holdfast.store.sqlite.audit import Audit
@@ -53,6 +54,18 @@ class SqliteStore:
             raise UsageError(f"synchronous is FULL, NORMAL or OFF; got {synchronous!r}.")
         self.path = os.fspath(path)
         self._opened = partial(Db, self.path, synchronous=synchronous)
+        self._make()
+        tell_child(self)
+
+    def forked(self) -> None:
+        """In a child: it is closed, whatever the parent was doing with it, and can be opened."""
+        was_open = self._writer.is_forked or (self._writer.is_begun and not self._writer.is_spent)
+        keep([self._writer, self._reader])
+        self._make()
+        self._writer.is_forked = self._reader.is_forked = was_open
+
+    def _make(self) -> None:
+        """All that it consists of, not open yet."""
         self._lock = new_lock()  # who opens: several loops may do so at once
         self._writer, self._reader = self._new_threads()
         self.wakeups = Wakeups(self.path, partial(self._opened, reading=True), self._check)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 from collections.abc import Awaitable, Callable
 from types import TracebackType
 from typing import Any, Self, TypeVar
@@ -10,9 +11,10 @@ from typing import Any, Self, TypeVar
 import apsw
 
 from holdfast.kernel.awaits import Awaits, must_await, of_tx
-from holdfast.kernel.errors import StatementError, TransactionEnded, UsageError
+from holdfast.kernel.errors import NotOpen, StatementError, TransactionEnded, UsageError
 from holdfast.kernel.spawn import Reply
 from holdfast.store.checks import check_sql
+from holdfast.store.forked import FORKED
 from holdfast.store.sqlite.connection import Db
 from holdfast.store.sqlite.meanings import NO_MATCH, meaning
 from holdfast.store.sqlite.rows import Row
@@ -130,6 +132,8 @@ class SqliteTx:
 
     def _put(self, item: Work[Any] | End, reply: Reply[Any]) -> None:
         session = self._begun()
+        if session.process != os.getpid():
+            raise NotOpen(FORKED)
         session.box.put(item)
         # The thread sets `ended` before it looks into the box for the last time: one of us answers. When it is this
         # very item that has ended the transaction, the thread answers, or a commit would be told as a failure.

@@ -12,7 +12,7 @@ import apsw
 
 from holdfast.kernel.clock import monotonic, patience
 from holdfast.kernel.errors import NotOpen, StoreError
-from holdfast.kernel.loops import new_lock
+from holdfast.kernel.forks import Turn
 from holdfast.kernel.spawn import cancel, spawn
 from holdfast.kernel.touches import touch, watch
 from holdfast.store.bell import EVERYONE, LOG, OUTBOX, VIEWS, Bell, names_of
@@ -102,21 +102,22 @@ class Watch:
 
     def __init__(self, opened: Callable[[], Db], check: Callable[[], None]) -> None:
         self._opened, self._check = opened, check
-        self._lock = new_lock()  # several loops may look at once, and one of them may close
+        self._turn = Turn()  # several loops may look at once, and one of them may close
         self._db: Db | None = None
         self._version = -1
         self._seen = _NOTHING
 
     def news(self) -> set[str]:
         """A rank drawn since the last look, as each job does that is queued; events stored, published or read by a view. At first all."""
-        with self._lock:
+        with self._turn.lock:
             try:
                 return self._look()
             except (apsw.Error, StoreError, NotOpen):  # busy, or worse: whoever polls is told
                 return set()
 
     def _look(self) -> set[str]:
-        if self._db is None:
+        if self._db is None or self._db.rests:
+            self._version = -1
             self._check()  # or it would be opened after the close, and stay
             self._db = self._opened()
         [[version]] = self._db.rows("PRAGMA data_version")  # no page is read for this
@@ -128,7 +129,7 @@ class Watch:
         return news
 
     def close(self) -> None:
-        with self._lock:
+        with self._turn.lock:
             if self._db is not None:
                 self._db.close()
                 self._db, self._version, self._seen = None, -1, _NOTHING

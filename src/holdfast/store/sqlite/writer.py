@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Generator
 from dataclasses import dataclass
 from typing import Any, TypeVar
@@ -17,7 +18,6 @@ from holdfast.kernel.spawn import Reply, deliver, mailbox
 from holdfast.kernel.world import Pause, Take
 from holdfast.store.sqlite.connection import Db, explain
 from holdfast.store.sqlite.meanings import meaning
-from holdfast.store.sqlite.refusals import held_by_caller
 from holdfast.store.sqlite.served import LOCK_WAIT, Served, Stop, Work, answer_all, explained
 from holdfast.store.standing import Standing
 
@@ -35,6 +35,7 @@ class Session:
     def __init__(self) -> None:
         self.box = mailbox()
         self.begun: Reply[None] = Reply()
+        self.process = os.getpid()
         self.owner: object | None = whoever()  # until it leaves the block
         self.ended: str | None = None  # why no more work is taken
         self.answering: Work[Any] | End | None = None  # what the thread has taken last, and answers
@@ -126,6 +127,7 @@ class Writer(Served):
             self._broken = False
         until, pause = monotonic() + LOCK_WAIT, 0.0005
         while True:
+            yield from self._awake()
             try:
                 self._db.begin("IMMEDIATE")
             except apsw.BusyError as busy:
@@ -203,9 +205,8 @@ class Writer(Served):
             session.ended = str(error)
             deliver([(session.begun, explained(error))])
             return
-        with held_by_caller(self._db.path):
-            deliver([(session.begun, None)])
-            yield from self._serve(session)
+        deliver([(session.begun, None)])
+        yield from self._serve(session)
         # Whoever asks from now on is told, and so is whoever asked just now.
         for item in (yield Take(session.box, 0)):
             deliver([(item.reply, TransactionEnded(session.ended))])
