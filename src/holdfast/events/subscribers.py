@@ -169,6 +169,7 @@ class Subscribers:
         run: Any = on_loop if handler.is_async else in_thread
         function = handler.function
         run.__name__, run.__qualname__ = function.__name__, function.__qualname__
+        run.declared = function
         run.__module__, run.__doc__ = function.__module__, function.__doc__
         either = inspect.Parameter.POSITIONAL_OR_KEYWORD
         parameters = [

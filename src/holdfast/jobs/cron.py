@@ -18,6 +18,15 @@ from holdfast.kernel.errors import UsageError
 from holdfast.kernel.names import check_name
 from holdfast.kernel.show import show
 
+SHORT = {  # as crontab has them
+    "@hourly": "0 * * * *",
+    "@daily": "0 0 * * *",
+    "@midnight": "0 0 * * *",
+    "@weekly": "0 0 * * 0",
+    "@monthly": "0 0 1 * *",
+    "@yearly": "0 0 1 1 *",
+    "@annually": "0 0 1 1 *",
+}
 _SECOND = timedelta(seconds=1)
 _DAY = timedelta(days=1)
 
@@ -25,6 +34,7 @@ _DAY = timedelta(days=1)
 def fires(expression: str, zone: str, after: datetime, until: datetime) -> Iterator[datetime]:
     """The nominal times in (after, until], in UTC and in order; splitting the interval anywhere changes nothing."""
     check_cron(expression, zone)
+    expression = SHORT.get(expression, expression)
     kind = _real if _hour(expression).startswith("*") else _fixed
     return kind(expression, ZoneInfo(zone), _whole("after", after), _whole("until", until))
 
@@ -33,6 +43,11 @@ def check_cron(expression: str, zone: str) -> None:
     """Return when both can be used."""
     check_name("cron expression", expression)
     check_name("time zone", zone)
+    if expression.startswith("@") and expression not in SHORT:
+        raise UsageError(
+            f"There is no cron expression {show(expression)}. Write 5 fields, or one of {', '.join(SHORT)}."
+        )
+    expression = SHORT.get(expression, expression)
     if len(expression.split()) != 5:
         raise UsageError(
             f"The cron expression {show(expression)} needs 5 fields: minute, hour, day of month, month, day of week."

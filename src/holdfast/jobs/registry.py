@@ -75,7 +75,14 @@ class Registry:
 
     def _refuse_twin(self, name: str, task: Task[Any, Any]) -> None:
         there = self._tasks.get(name)
-        if there is None or _is_reload(there, task):
+        if there is None:
+            return
+        if _is_made_again(there, task):
+            raise UsageError(
+                f"{name!r} is declared twice: {_place(task)} stands inside a function that has run twice, and each time it may do something "
+                "else; a job would be run by the last one. Declare it once, at the top of a module, and give it what differs as an argument."
+            )
+        if _is_reload(there, task):
             return
         raise UsageError(
             f"Two tasks are called {name!r}: {_place(there)} and {_place(task)}. Give one of them another name=."
@@ -171,6 +178,11 @@ def _refuse_odd(function: Any) -> None:
             f"@hf.task stands on a function, once; here it is on {show(function)}. "
             "Wrap a method, a partial or a callable object in a function."
         )
+    if function.__name__ == "<lambda>":
+        raise UsageError(
+            f"A lambda in {function.__module__} has no name by which its jobs could be found. "
+            "Write a function: `def send(…): …`, with name= when its jobs are to be called otherwise."
+        )
     parent, _, _ = function.__qualname__.rpartition(".")
     if (
         parent
@@ -205,6 +217,33 @@ def _is_reload(there: Task[Any, Any], task: Task[Any, Any]) -> bool:
     return there.function.__qualname__ == task.function.__qualname__ and _file(there) == _file(task)
 
 
+def _is_made_again(there: Task[Any, Any], task: Task[Any, Any]) -> bool:
+    """By a function that has run twice: its code was loaded once. A reload loads it anew, and means the same."""
+    one, other = _declared(there), _declared(task)
+    if one is other or getattr(one, "__code__", None) is not getattr(other, "__code__", other):
+        return False
+    return _surroundings(one) != _surroundings(other) or there.declaration != task.declaration
+
+
+def _surroundings(function: Any) -> tuple[Any, ...]:
+    """What it closes over: the same things, not only equal ones."""
+    cells = [id(cell.cell_contents) if _is_filled(cell) else id(cell) for cell in function.__closure__ or ()]
+    return cells, function.__defaults__, function.__kwdefaults__
+
+
+def _is_filled(cell: Any) -> bool:
+    try:
+        _ = cell.cell_contents
+    except ValueError:
+        return False
+    return True
+
+
+def _declared(task: Task[Any, Any]) -> Any:
+    """The function that the program has written: a handler's and a saga's stand inside a task of ours."""
+    return getattr(task.function, "declared", task.function)
+
+
 def _is_declared_again(there: Schedule, schedule: Schedule) -> bool:
     """By a reload. On one task, a second schedule of the same name is one too many, whatever its times."""
     same_task = there.task is not schedule.task and _is_reload(there.task, schedule.task)
@@ -212,7 +251,7 @@ def _is_declared_again(there: Schedule, schedule: Schedule) -> bool:
 
 
 def _file(task: Task[Any, Any]) -> tuple[str, int]:
-    code = getattr(task.function, "__code__", None)
+    code = getattr(_declared(task), "__code__", None)
     return ("", id(task.function)) if code is None else (code.co_filename, code.co_firstlineno)
 
 

@@ -45,6 +45,7 @@ class Signature:
         hints = hints_of(function)
         parameters = list(inspect.signature(function).parameters.values())
         _refuse_variadic(self._where, parameters)
+        _refuse_job_elsewhere(self._where, parameters, hints, job_type)
         self.takes_job = bool(parameters) and hints.get(parameters[0].name) is job_type
         self._parameters = parameters[1:] if self.takes_job else parameters
         _refuse_reserved(self._where, self._parameters)
@@ -162,6 +163,22 @@ def hints_of(function: Callable[..., Any]) -> dict[str, Any]:
             f"An annotation of {function.__module__}.{function.__qualname__} cannot be read: {error}. "
             "Import that name at the top of the module, not only for type checkers."
         ) from error
+
+
+def _refuse_job_elsewhere(
+    where: str, parameters: Sequence[inspect.Parameter], hints: Mapping[str, Any], job_type: type
+) -> None:
+    """Else it would be an argument that every enqueue must give, and nobody can."""
+    name = job_type.__name__.lower()
+    for place, each in enumerate(parameters):
+        hint = hints.get(each.name, each.empty)
+        is_meant = hint is each.empty and place == 0 and each.name == name
+        is_elsewhere = hint is job_type and place > 0
+        if is_meant or is_elsewhere or job_type in get_args(hint):
+            raise UsageError(
+                f"{where} takes {each}, and only a first parameter annotated `{name}: {job_type.__name__}` receives the running job: "
+                f"annotate the first parameter: `{name}: {job_type.__name__}`."
+            )
 
 
 def _refuse_variadic(where: str, parameters: Sequence[inspect.Parameter]) -> None:

@@ -76,6 +76,7 @@ class Saga:
             carrying.__annotations__["return"] = hints["return"]
         carrying.__module__, carrying.__qualname__ = self.function.__module__, self.function.__qualname__
         carrying.__name__ = self.function.__name__
+        carrying.declared = self.function  # type: ignore[attr-defined]
         return carrying
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:

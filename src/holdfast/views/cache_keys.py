@@ -44,6 +44,10 @@ class Names:
         self, function: Callable[..., Any], *, key: str | None, tags: Sequence[str], ignore: Sequence[str]
     ) -> None:
         self.where = f"{function.__module__}.{function.__qualname__}"
+        if function.__name__ == "<lambda>":
+            raise UsageError(
+                f"{self.where} has no name by which its values could be kept. Write a function: `def gallery(…): …`."
+            )
         self._signature = inspect.signature(function)
         if next(iter(self._signature.parameters), "") in ("self", "cls"):
             raise UsageError(
