@@ -13,7 +13,7 @@ from holdfast.fleet.slices import Slices
 from holdfast.guards.guard import Guard
 from holdfast.guards.ports import BreakerRecord, LimiterRecord
 from holdfast.kernel.clock import monotonic, news_within, patience, recover
-from holdfast.kernel.errors import UsageError
+from holdfast.kernel.errors import SchemaError, UsageError
 from holdfast.kernel.forks import tell_child
 from holdfast.kernel.ids import new_id
 from holdfast.kernel.randomness import jittered
@@ -33,6 +33,7 @@ _SHORTEST = 0.005  # seconds between two rounds
 _SPED_EVERY = 1.0  # seconds between telling that a key is faster
 _TOLD = 100  # keys of which is told in one round that they are slower, or faster,
 _TELLING = 0.5  # and seconds for that: the rest are told in the next one
+_MIGRATING = 5.0  # seconds for which the tables may be missing at first
 _LEAVING = 1.0  # seconds for giving back what was not used
 
 
@@ -51,6 +52,8 @@ class GuardFleet(Looping):
         self._people: SharedGuards | None = None
         self._next_report = self._next_people = 0.0
         self._sits_out = self._is_leaving = False
+        self._is_told = False  # that it is on its own
+        self._began = 0.0
         tell_child(self)
 
     def sit_out(self) -> None:
@@ -79,7 +82,8 @@ class GuardFleet(Looping):
             return
         self._loop, self._news = asyncio.get_running_loop(), asyncio.Event()
         self._next_report = self._next_people = 0.0
-        self._is_leaving = False
+        self._is_leaving = self._is_told = False
+        self._began = monotonic()
         self._slices.come_back()
         for limiter, rate in self._slices.slower():
             note(
@@ -113,7 +117,7 @@ class GuardFleet(Looping):
         """This is a child of the process: another node, which has no part in the fleet before its Holdfast is entered."""
         self.node = new_id()
         self._task = self._loop = None
-        self._trouble = None
+        self._trouble, self._is_told = None, False
         self._slices.forked()
         for name, guard in self.guards.items():
             self._members[name] = Member(guard, self.node, self._slices.forget)
@@ -147,7 +151,7 @@ class GuardFleet(Looping):
         except Exception as error:  # noqa: BLE001  guards go on without it
             is_news = self._trouble is None
             self._lost(error)
-            if is_news:
+            if is_news and not self._is_others_to_tell(error):
                 await self._count()
         else:
             self._found()
@@ -175,17 +179,22 @@ class GuardFleet(Looping):
         await recover(_SHORTEST)
 
     def _lost(self, error: Exception) -> None:
-        if self._trouble is None and self.guards:
+        if not self._is_told and self.guards and not self._is_others_to_tell(error):
+            self._is_told = True
             note("guards.alone", node=self.node, processes=self._slices.nodes, error=repr(error))
         self._trouble = f"guards: on their own, because {error!r}"
         self._next_report = 0.0  # only an answer ends this, so there must be a question
         self._slices.go_alone(is_lost=True)
         self._slices.tidy()
 
+    def _is_others_to_tell(self, error: Exception) -> bool:
+        """Whoever starts on a database without tables says so, and leaves or migrates; who does neither hears of it here."""
+        return isinstance(error, SchemaError) and monotonic() < self._began + _MIGRATING
+
     def _found(self) -> None:
-        if self._trouble is not None:
+        if self._is_told:
             note("guards.together", node=self.node)
-        self._trouble = None
+        self._trouble, self._is_told = None, False
         self._slices.come_back()
 
     async def _round(self) -> None:
