@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -48,6 +49,13 @@ def pasted(page, folder):
 
 def test_the_page_on_jobs(tmp_path):
     assert pasted("docs/jobs.md", tmp_path) == "hello ada\n"
+
+
+def test_the_page_on_logging_prints_what_it_says(tmp_path):
+    said = pasted("docs/logging.md", tmp_path)
+    said = re.sub(r"\[01..\]", "[01a1]", re.sub(r"job 01[\w-]+", "job 01a1…", said))
+    said = re.sub(r'"/\S+/page', '"…/page', re.sub(r"in 0[.\d]* s", "in 0.1 s", said))
+    assert said == "".join(blocks("docs/logging.md", "text"))
 
 
 def test_the_page_on_steps_prints_what_it_says(tmp_path):

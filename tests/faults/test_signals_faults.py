@@ -97,7 +97,7 @@ async def test_frozen_past_its_lease(fleet):
     await until(lambda: fleet.marks("refused", pid=zombie.pid) or fleet.marks("stopped", pid=zombie.pid))
     assert [each["pid"] for each in fleet.marks("wrote")] == [other.pid]
     assert await fleet.effects() == [(job, done.token)]
-    await zombie.says("was lost to another worker")
+    await zombie.says("ended, and this run is stopped")
 
 
 async def test_asked_to_leave_with_a_long_job(fleet):

@@ -53,7 +53,7 @@ def test_one_that_leaves_while_it_hears_makes_nobody_miss_the_note():
     assert heard == ["once", "always", "always"]
 
 
-def test_notes_are_logged_at_debug(caplog):
+def test_a_note_that_is_not_listed_is_logged_at_debug(caplog):
     with caplog.at_level(logging.DEBUG, logger="holdfast"):
         note("job.started", job="7")
     assert caplog.messages == ["job.started {'job': '7'}"]

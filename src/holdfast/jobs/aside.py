@@ -10,6 +10,7 @@ from holdfast.jobs.run import Run
 from holdfast.jobs.shutting import Shutting
 from holdfast.kernel.clock import patience
 from holdfast.kernel.errors import HoldfastError
+from holdfast.kernel.masking import hide, secret_values
 from holdfast.kernel.outcomes import Snooze
 from holdfast.kernel.randomness import jittered
 from holdfast.kernel.telemetry import note
@@ -63,6 +64,7 @@ class Aside:
 
     async def leave_to_others(self, claim: Claim, why: str) -> None:
         """A task that this worker does not know: others may."""
+        why = hide(why, secret_values(claim.args))
         note("job.unknown_task", job=claim.job_id, task=claim.task, why=why)
         await self._put([claim], Held.UNKNOWN_TASK)
 

@@ -13,6 +13,7 @@ from holdfast.jobs.registry import Registry
 from holdfast.kernel.awaits import to_the_end
 from holdfast.kernel.clock import timeout
 from holdfast.kernel.errors import TROUBLE, HoldfastError, TransactionEnded
+from holdfast.kernel.masking import hide, secret_values
 from holdfast.kernel.spawn import is_cancelled
 from holdfast.kernel.telemetry import note
 from holdfast.store.ports import Store, Tx
@@ -31,6 +32,7 @@ class Deaths:
         self._store, self._registry, self._portal = store, registry, portal
         self._part = _PART
         self._tries = Counter[str]()  # by job: how often telling its handlers ended in what may pass
+        self._secrets: dict[str, list[str]] = {}  # by job: what its handlers may know, and nobody shall read
 
     async def rescue(self) -> bool:
         """Put back jobs whose lease has ended; returns whether there may be more."""
@@ -51,6 +53,9 @@ class Deaths:
             rescued = await self._with_handlers(rescue)
         for each in rescued:
             note("job.rescued", job=each.job_id, task=each.task, worker=each.worker, state=each.state)
+            if each.state is State.DEAD:
+                told = f"its worker died under it, {each.interruptions} times"
+                note("job.died", job=each.job_id, task=each.task, error=told)
             if each.state is State.DEAD and self._registry.hooks.heard("on_dead"):
                 await self._tell_hooks(each)
         if rescued:
@@ -93,6 +98,7 @@ class Deaths:
                     raise
             else:
                 self._tries.clear()
+                self._secrets.clear()
                 return rescued
 
     def _is_final(self, dead: Rescue, error: Exception) -> bool:
@@ -103,7 +109,8 @@ class Deaths:
             self._tries[dead.job_id] += 1
             if self._tries[dead.job_id] < _TRIES:
                 return False
-        note("on_dead.failed", job=dead.job_id, task=dead.task, error=repr(error))
+        told = hide(repr(error), self._secrets.pop(dead.job_id, ()))
+        note("on_dead.failed", job=dead.job_id, task=dead.task, error=told)
         return True
 
     async def _tell_in_time(self, dead: Rescue, tx: Tx) -> None:
@@ -119,6 +126,7 @@ class Deaths:
         for handler in self._registry.on_dead(dead.task):
             record = await self._store.jobs.get(dead.job_id, tx=tx)
             if record is not None:
+                self._secrets[dead.job_id] = secret_values(record.args)
                 await to_the_end(handler(Job(as_claim(record), self._store, self._portal), tx))
 
 

@@ -19,7 +19,7 @@ from holdfast.jobs.blocking import Portal
 from holdfast.jobs.child import run_in_child
 from holdfast.jobs.control import Reject
 from holdfast.jobs.job import Job
-from holdfast.jobs.judge import LOCK_PATIENCE, SETTLED, WRITES_NOTHING, Ending, Judge, Unknown, broken
+from holdfast.jobs.judge import LOCK_PATIENCE, SETTLED, WRITES_NOTHING, Ending, Judge, Unknown, broken, noted
 from holdfast.jobs.registry import Registry
 from holdfast.jobs.run import Run, Stop
 from holdfast.jobs.signature import NewerArguments
@@ -34,6 +34,7 @@ from holdfast.kernel.errors import (
     HoldfastError,
     PayloadError,
 )
+from holdfast.kernel.masking import secret_values, secrets_here
 from holdfast.kernel.outcomes import RESULT_LIMIT, Done
 from holdfast.kernel.randomness import jittered
 from holdfast.kernel.spawn import over, spawn, to_its_end
@@ -41,7 +42,7 @@ from holdfast.kernel.telemetry import note
 from holdfast.kernel.threads import ThreadCall, Threads
 from holdfast.kernel.waits import Telling
 from holdfast.store.ports import Store
-from holdfast.store.records import Lease
+from holdfast.store.records import Claim, Lease
 
 # The loop is closed, or the process has ended: nothing can be awaited any more.
 _NOT_OURS = (GeneratorExit, Crash)
@@ -132,19 +133,12 @@ class Executor:
         except PayloadError as error:
             return await self._judge.dead(run, Reject(f"Its arguments cannot be read: {error}"))
         if run.time_left() == 0.0:
-            return outcomes.Cancel("its deadline had passed before it could begin")
+            return noted(run, outcomes.Cancel("its deadline had passed before it could begin"))
         if task.declaration.lock is not None and not await self._locked(run, task, arguments):
             return outcomes.Snooze(after=jittered(LOCK_PATIENCE, 0.5), reason="its lock is held")
-        become(
-            Context(
-                correlation_id=claim.correlation_id or claim.job_id,
-                causation_id=claim.causation_id,
-                trace=claim.trace,
-                deadline=claim.deadline,
-                job_id=claim.job_id,
-            )
-        )
+        _enter(claim)
         job = run.job = Job(claim, self._store, self._portal, run, self._threads.beside)
+        note("job.began", job=claim.job_id, task=claim.task, queue=claim.queue, attempt=claim.attempt)
         if self._hooks.heard("on_started"):
             await self._hooks.tell("on_started", job)
         await job.know_steps()
@@ -188,6 +182,8 @@ class Executor:
                 return await self._judge.dead(run, Reject(told))
         if self._hooks.heard("on_succeeded"):
             await self._hooks.tell("on_succeeded", job, result)
+        claim = run.claim
+        note("job.succeeded", job=claim.job_id, task=claim.task, queue=claim.queue, attempt=claim.attempt)
         return ending
 
     def _call(self, run: Run, task: Task[Any, Any], job: Job, arguments: dict[str, Any]) -> Callable[[], Any]:
@@ -266,3 +262,18 @@ def _begin(run: Run) -> None:
     run.began = began = monotonic()
     if run.task is not None and (limit := run.task.declaration.timeout) is not None:
         run.limit_until = began + limit
+
+
+def _enter(claim: Claim) -> None:
+    """From here on this coroutine is the job's: what it starts and logs belongs to it."""
+    if secrets := secret_values(claim.args):
+        secrets_here.set(tuple(secrets))
+    become(
+        Context(
+            correlation_id=claim.correlation_id or claim.job_id,
+            causation_id=claim.causation_id,
+            trace=claim.trace,
+            deadline=claim.deadline,
+            job_id=claim.job_id,
+        )
+    )

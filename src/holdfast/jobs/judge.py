@@ -26,6 +26,7 @@ from holdfast.kernel.errors import (
     StepLeft,
     TransactionEnded,
 )
+from holdfast.kernel.failure import Failure
 from holdfast.kernel.masking import secret_values
 from holdfast.kernel.outcomes import Dead, Outcome
 from holdfast.kernel.randomness import jittered
@@ -73,7 +74,7 @@ class Judge:
             await run.job.last_words()
         if run.stop is not None and _is_stop(error):
             if run.stop is not Stop.TIMEOUT:
-                return await self.lost(run) if run.stop is Stop.LOST else _stopped(run)
+                return await self.lost(run) if run.stop is Stop.LOST else noted(run, _stopped(run))
             assert run.task is not None
             error = TimeoutError(f"it took longer than its timeout of {run.task.declaration.timeout:g} s")
         if run.stop is Stop.LOST or (run.job is not None and run.job.lost):
@@ -104,7 +105,7 @@ class Judge:
         if isinstance(error, EffectUnknown):
             return self._unknown(run, _told(run.claim, error))
         if (excused := _excused(run, error)) is not None:
-            return excused
+            return noted(run, excused)
         await self._tell(run, "on_failed", error)
         assert run.task is not None
         retry, attempt = run.task.declaration.retry, run.claim.attempt
@@ -112,17 +113,28 @@ class Judge:
             return await self.dead(run, error)
         delay = error.outcome.after if isinstance(error, Retry) else retry.delay(attempt)
         await self._tell(run, "on_retried", error, delay)
-        return outcomes.Retry(after=delay, error=_told(run.claim, error))
+        told = _told(run.claim, error)
+        note(
+            "job.failed", _failure(run.claim, error),
+            job=run.claim.job_id, task=run.claim.task, queue=run.claim.queue,
+            attempt=attempt, attempts=retry.attempts, after=delay, error=told,
+        )  # fmt: skip
+        return outcomes.Retry(after=delay, error=told)
 
     async def lost(self, run: Run) -> Ending:
         """If it is ours after all, because the renewer gave it up in time, it goes back at once: the token decides."""
-        note("job.lease_lost", job=run.claim.job_id, task=run.claim.task, token=run.claim.token)
+        why = run.why_lost or "the store refused a write of it"
+        note("job.lease_lost", job=run.claim.job_id, task=run.claim.task, token=run.claim.token, why=why)
         await self._tell(run, "on_lease_lost")
         return RELEASED
 
     def _unknown(self, run: Run, why: str) -> Ending:
         outcome = outcomes.Unknown(why)
-        note("job.unknown", job=run.claim.job_id, task=run.claim.task, reason=outcome.reason)
+        note(
+            "job.unknown",
+            job=run.claim.job_id, task=run.claim.task, queue=run.claim.queue, attempt=run.claim.attempt,
+            reason=outcome.reason,
+        )  # fmt: skip
         return outcome
 
     async def dead(self, run: Run, error: BaseException) -> Ending:
@@ -131,7 +143,11 @@ class Judge:
             return self._unknown(run, unsure(_told(run.claim, error), effects))
         run.over = True
         outcome = Dead(_told(run.claim, error))
-        note("job.died", job=run.claim.job_id, task=run.claim.task, error=outcome.error)
+        note(
+            "job.died", _failure(run.claim, error),
+            job=run.claim.job_id, task=run.claim.task, queue=run.claim.queue, attempt=run.claim.attempt,
+            error=outcome.error,
+        )  # fmt: skip
         ending: Ending = outcome
         if handlers := self._registry.on_dead(run.claim.task):
             try:
@@ -222,6 +238,27 @@ def broken(run: Run, error: BaseException | None) -> Ending:
     if attempt < retry.attempts:
         return outcomes.Retry(after=retry.delay(attempt), error=told)
     return Dead(told)
+
+
+def noted(run: Run, ending: Ending) -> Ending:
+    claim = run.claim
+    match ending:
+        case outcomes.Cancel(reason=reason):
+            note(
+                "job.cancelled",
+                job=claim.job_id, task=claim.task, queue=claim.queue, attempt=claim.attempt, reason=reason,
+            )  # fmt: skip
+        case outcomes.Snooze(after=after, reason=reason):
+            note(
+                "job.snoozed",
+                job=claim.job_id, task=claim.task, queue=claim.queue, attempt=claim.attempt, after=after, reason=reason,
+            )  # fmt: skip
+    return ending
+
+
+def _failure(claim: Claim, error: BaseException) -> Failure | None:
+    """Where it failed. What a task says on purpose is no failure of its code."""
+    return None if isinstance(error, Control) else Failure(error, secret_values(claim.args))
 
 
 def _told(claim: Claim, error: BaseException) -> str:

@@ -10,7 +10,7 @@ from holdfast.jobs.presence import Presence
 from holdfast.jobs.run import Run, Stop
 from holdfast.kernel.clock import look_within, monotonic, patience, sleep
 from holdfast.kernel.randomness import jittered
-from holdfast.kernel.spawn import spawn, start_beside
+from holdfast.kernel.spawn import spawn, start, start_beside
 from holdfast.kernel.telemetry import note
 from holdfast.kernel.world import Beside
 from holdfast.store.ports import Store
@@ -47,6 +47,7 @@ class Renewer:
         self._stopping = False
         self._renewing: asyncio.Task[None] | None = None
         self._trouble: str | None = None
+        self._failed = (-math.inf, "")  # when a renewal failed last, and how
         self._given_up: dict[tuple[str, int], float] = {}  # since when
         self._unlocked: dict[tuple[str, int], float] = {}  # whose lock is lost, since when
         self._overtime: dict[tuple[str, int], float] = {}  # whose timeout is over, since when that is known
@@ -88,8 +89,7 @@ class Renewer:
                 try:
                     await self._serve()
                 except Exception as error:  # noqa: BLE001  nobody looks after this thread: it must go on
-                    self._trouble = f"leases were not renewed: {error}"
-                    note("renewer.failed", error=repr(error))
+                    self._tell(error)
                     await self._nap(jittered(min(1.0, self._lease / 30)))
         finally:
             watch.cancel()
@@ -131,7 +131,7 @@ class Renewer:
                 continue
             try:
                 async with patience(self._lease / 3):
-                    self._renewing = spawn(self._renew(store), name="renewer-renew")
+                    self._renewing = start(self._renew(store), name="renewer-renew")
                     await self._renewing
                 self._due = monotonic() + jittered(self._lease / 3, 0.1)
                 self._trouble = None
@@ -139,9 +139,13 @@ class Renewer:
                 if not self._stopping:
                     raise
             except Exception as error:  # noqa: BLE001  whatever it is: who does not renew loses every job
-                self._trouble = f"leases were not renewed: {error}"
-                note("renewer.failed", error=repr(error))
+                self._tell(error)
                 self._due = monotonic() + jittered(self._lease / 30)
+
+    def _tell(self, error: Exception) -> None:
+        self._trouble = f"leases were not renewed: {error}"
+        self._failed = monotonic(), str(error) or type(error).__name__
+        note("renewer.failed", error=repr(error))
 
     async def _nap(self, seconds: float) -> None:
         assert self._bell is not None
@@ -165,7 +169,7 @@ class Renewer:
             }
             for run in runs:
                 if (renewal := kept.get(run.key)) is None:
-                    self._give_up(run, monotonic())
+                    self._give_up(run, monotonic(), "the store did not renew it: it was over")
                     continue
                 run.until = began + self._lease
                 if renewal.cancel is not None:
@@ -202,7 +206,7 @@ class Renewer:
         self._post(self._beat)
         for run in [each for each in list(self._runs.values()) if self._goes_on(each)]:
             if run.needs_lease and self._is_late(run, now):
-                self._give_up(run, now)
+                self._give_up(run, now, self._why_late(run, now))
             if self._is_lock_late(run, now):
                 self._lose_lock(run, now)
             if self._stuck is not None and self._must_end(run, now):
@@ -241,9 +245,15 @@ class Renewer:
         since = self._given_up.get(run.key, self._unlocked.get(run.key))
         return self._is_overdue(run) or (since is not None and now > since + self._lease * _PATIENCE)
 
-    def _give_up(self, run: Run, now: float) -> None:
+    def _why_late(self, run: Run, now: float) -> str:
+        told = f"it was not renewed for {now - (run.until - self._lease):.0f} s"
+        when, what = self._failed
+        return f"{told}: {what}" if when > run.until - self._lease else f"{told}, as this process stood still"
+
+    def _give_up(self, run: Run, now: float, why: str) -> None:
         """Known here, since the worker's loop may stand still."""
         self._given_up.setdefault(run.key, now)
+        run.why_lost = run.why_lost or why
         self._halt(run, Stop.LOST)
 
     def _lose_lock(self, run: Run, now: float) -> None:

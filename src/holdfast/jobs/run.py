@@ -23,7 +23,7 @@ class Stop(Enum):
 
     TIMEOUT = "it took longer than its timeout"
     CANCELLED = "someone cancelled the job"
-    LOST = "its lease was lost: someone else may run it now"
+    LOST = "its lease ended: another worker may run it now"
     LOCK_LOST = "its lock was lost"
     DRAIN = "the worker is leaving"
 
@@ -32,7 +32,7 @@ class Run:
     """A claim, its task when this program knows it, and what is going on with it."""
 
     __slots__ = (
-        "began", "claim", "ending", "finish", "job", "limit_until", "lock", "lock_until", "over", "reason", "reservation", "stop", "task", "thread", "timer", "until", "visit", "work",
+        "began", "claim", "ending", "finish", "job", "limit_until", "lock", "lock_until", "over", "reason", "reservation", "stop", "task", "thread", "timer", "until", "visit", "why_lost", "work",
     )  # fmt: skip
 
     def __init__(self, claim: Claim, task: Task[Any, Any] | None, until: float) -> None:
@@ -49,6 +49,7 @@ class Run:
         self.thread: ThreadCall | None = None
         self.stop: Stop | None = None
         self.reason = ""  # of a cancellation
+        self.why_lost = ""  # as far as that is known
         self.ending: Outcome | None = None  # how it ends, as soon as that is known
         self.reservation: Reservation | None = None  # of its guard: spent when the run begins
         self.visit: Visit | None = None  # it finds out whether what its guard stands before is well again

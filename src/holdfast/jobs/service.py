@@ -29,6 +29,7 @@ from holdfast.kernel.clock import monotonic
 from holdfast.kernel.errors import TROUBLE, UsageError
 from holdfast.kernel.here import host, version
 from holdfast.kernel.ids import new_id
+from holdfast.kernel.logged import flush
 from holdfast.kernel.names import check_name, check_seconds
 from holdfast.kernel.service import Periodic, Service, Services
 from holdfast.kernel.spawn import spawn
@@ -197,6 +198,7 @@ class WorkerService:
                 await self._stack.aclose()
             finally:
                 self.is_running = False
+                flush()
                 note("worker.stopped", worker=self.name)
 
     async def let_go(self) -> bool:

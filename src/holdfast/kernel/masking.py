@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from contextvars import ContextVar
 from typing import Any
 
 import msgspec
 
 SECRETS_FIELD = "$secret"  # in stored arguments: which of them are masked
 MASK = "***"
+# What must not appear in any line of the job that runs here.
+secrets_here: ContextVar[tuple[str, ...]] = ContextVar("holdfast_secrets", default=())
 
 
 def masked(text: str) -> dict[str, Any] | str:

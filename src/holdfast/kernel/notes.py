@@ -33,13 +33,18 @@ def _entry(logger: str, name: str, fields: str, level: int, sentence: str) -> En
 
 
 _JOBS = (
-    ("job.died", "job task error", ERROR, "job {job} of {task} is dead: {error}"),
+    ("job.began", "job task queue attempt", DEBUG, "job {job} of {task} begins, attempt {attempt}"),
+    ("job.succeeded", "job task queue attempt", DEBUG, "job {job} of {task} has succeeded, attempt {attempt}"),
+    ("job.failed", "job task queue attempt attempts after error", WARNING, "job {job} of {task} failed, attempt {attempt} of {attempts}; it runs again in {after} s: {error}"),
+    ("job.snoozed", "job task queue attempt after reason", DEBUG, "job {job} of {task} is put off for {after} s[: {reason}]"),
+    ("job.cancelled", "job task queue attempt reason", INFO, "job {job} of {task} is cancelled[: {reason}]"),
+    ("job.died", "job task queue? attempt? error", ERROR, "job {job} of {task} is dead: {error}"),
     ("job.failed_after_completion", "job task error", ERROR, "job {job} of {task} has succeeded, and its function failed after that: {error}"),
     ("job.finish_refused", "job task token", WARNING, "job {job} of {task} ended here, but token {token} is no longer its newest: its end is refused"),
     ("job.gated", "guards jobs", DEBUG, "{jobs} jobs are held: their guard refuses them ({guards})"),
-    ("job.lease_lost", "job task token", WARNING, "job {job} of {task} was lost to another worker; this run is stopped"),
-    ("job.rescued", "job task worker state", WARNING, "job {job} of {task} was lost with worker {worker}: {state} again"),
-    ("job.unknown", "job task reason", ERROR, "job {job} of {task} is unknown, and waits for a person: {reason}"),
+    ("job.lease_lost", "job task token why", WARNING, "the lease of job {job} of {task} ended, and this run is stopped: {why}"),
+    ("job.rescued", "job task worker state", WARNING, "job {job} of {task} was lost with worker {worker}, and is {state} now"),
+    ("job.unknown", "job task queue attempt reason", ERROR, "job {job} of {task} is unknown, and waits for a person: {reason}"),
     ("job.unknown_task", "job task why", WARNING, "job {job} waits for a worker that knows it: {why}"),
     ("executor.failed", "job task error", ERROR, "the end of job {job} of {task} could not be judged: {error}"),
     ("executor.cannot_settle", "job error", WARNING, "the store could not say whether job {job} is over, and is asked again: {error}"),
@@ -51,6 +56,7 @@ _JOBS = (
 )  # fmt: skip
 _WORKER = (
     ("worker.started", "worker queues", INFO, "worker {worker} takes jobs from {queues}"),
+    ("worker.leaving", "signal", INFO, "{signal}: no further claims; running jobs may end. Once more leaves at once."),
     ("worker.stopped", "worker", INFO, "worker {worker} has left"),
     ("worker.trouble", "worker? error", ERROR, "the store cannot be reached: {error}"),
     ("worker.left_running", "worker tasks", WARNING, "worker {worker} leaves while runs go on that did not stop: {tasks}"),
@@ -62,6 +68,15 @@ _WORKER = (
     ("worker.not_shown", "worker error", WARNING, "[worker {worker}: ]its row for `holdfast workers` could not be written: {error}"),
     ("renewer.failed", "error", ERROR, "leases were not renewed: {error}"),
     ("loop.blocked", "task seconds", WARNING, "task {task} has blocked the event loop for {seconds} s; make it a plain `def`, or await"),
+)  # fmt: skip
+_SUPERVISOR = (
+    ("supervisor.leaving", "signal processes", INFO, "{signal}: {processes} processes are asked to leave"),
+    ("child.not_started", "error", ERROR, "no process could be started: {error}"),
+    ("child.died", "worker how", ERROR, "worker {worker} died ({how})"),
+    ("child.killed", "process grace", WARNING, "process {process} did not leave in {grace} s and is ended"),
+    ("child.jobs_put_back", "worker number", INFO, "worker {worker}: {number} of its jobs were put back"),
+    ("child.jobs_kept", "worker error", WARNING, "worker {worker}: its jobs could not be put back yet: {error}"),
+    ("child.jobs_left", "worker", WARNING, "what worker {worker} may have held was not put back: the store does not answer"),
 )  # fmt: skip
 _UPKEEP = (
     ("upkeep.failed", "duty error", WARNING, "upkeep failed ({duty}): {error}"),
@@ -104,6 +119,8 @@ _GUARDS = (
     ("leading.not_released", "service error", WARNING, "the lease of {service} could not be given back, and ends by itself: {error}"),
 )  # fmt: skip
 _EVENTS = (
+    ("relay.started", "relay database", INFO, "{relay} publishes events of {database}"),
+    ("relay.leaving", "signal", INFO, "{signal}: the relay leaves"),
     ("relay.failed", "error", ERROR, "events are not published: {error}"),
     ("relay.published", "count", DEBUG, "{count} events are published"),
     ("relay.lag", "waiting oldest quarantined position rate", DEBUG, "{waiting} events wait to be published, {quarantined} are set aside"),
@@ -125,7 +142,7 @@ _SAGAS = (
     ("saga.over", "saga name state", DEBUG, "saga {saga} of {name} is over: {state}"),
     ("saga.undoing", "saga name error", WARNING, "saga {saga} of {name} is being undone: {error}"),
     ("saga.step_undone", "saga name step", DEBUG, "saga {saga} of {name} has undone its step {step}"),
-    ("saga.stuck", "saga name state error", ERROR, "saga {saga} of {name} is {state}: {error}"),
+    ("saga.stuck", "saga name state error", ERROR, "saga {saga} of {name} stands still ({state}): {error}"),
     ("saga.parked", "saga", ERROR, "saga {saga} is parked: its job will not carry it any further"),
     ("saga.module_broken", "module error", ERROR, "the module {module}, which a saga needs, cannot be imported: {error}"),
     ("sagas.failed", "error", ERROR, "events are not handed to sagas: {error}"),
@@ -165,6 +182,7 @@ _STORE = (
 )  # fmt: skip
 _PROCESS = (
     ("task.failed", "task error", ERROR, "the background task {task} failed: {error}"),
+    ("task.exited", "code", WARNING, "sys.exit({code}) in a task: it is a failure of whoever awaits that, and no end of this process"),
     ("thread.failed", "thread error", ERROR, "the thread {thread} failed: {error}"),
     ("periodic.failed", "name error", WARNING, "{name} failed, and is tried again: {error}"),
     ("service.stop_failed", "service error", ERROR, "{service} could not be stopped: {error}"),
@@ -177,6 +195,7 @@ NOTES = {
     for logger, entries in {
         "jobs": _JOBS,
         "worker": _WORKER,
+        "supervisor": _SUPERVISOR,
         "upkeep": _UPKEEP,
         "guards": _GUARDS,
         "events": _EVENTS,

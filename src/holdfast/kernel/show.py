@@ -14,6 +14,12 @@ from uuid import UUID
 LONGEST = 60
 LONGEST_TEXT = 8_000
 _UNSTORABLE = re.compile("[\x00\ud800-\udfff]")  # PostgreSQL takes no NUL, and lone surrogates have no UTF-8
+# What would begin a new line, command a terminal, or turn the direction of what is read.
+_CONTROLS = {code: f"\\x{code:02x}" for code in (*range(0x20), *range(0x7F, 0xA0))}
+_CONTROLS |= {ord("\n"): "\\n", ord("\r"): "\\r", ord("\t"): " "}
+_CONTROLS |= {
+    code: f"\\u{code:04x}" for code in (0x2028, 0x2029, *range(0x202A, 0x202F), *range(0x2066, 0x206A))
+}
 
 # The repr of these is short. That of a stranger may be endless, slow or secret, so only its type is shown.
 _SHORT = (
@@ -82,3 +88,8 @@ def storable(text: str) -> str:
     if len(text) > LONGEST_TEXT:
         text = f"{text[:LONGEST_TEXT]}… ({len(text)} characters)"
     return _UNSTORABLE.sub(lambda found: f"\\u{ord(found[0]):04x}", text)
+
+
+def one_line(text: str) -> str:
+    """Someone's text within a line of a log: it cannot begin another line, nor command the terminal."""
+    return text if text.isascii() and text.isprintable() else text.translate(_CONTROLS)

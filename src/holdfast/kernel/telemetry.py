@@ -1,19 +1,26 @@
-"""Notes: one line for each thing that happened. Metrics, traces and logs subscribe here."""
+"""Notes: one for each thing that happened. Each makes a line in the log; metrics and traces subscribe here."""
 
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Generator, Mapping
+from contextlib import contextmanager
 from typing import Any
+
+from holdfast.kernel.failure import Failure
+from holdfast.kernel.logged import log
 
 _log = logging.getLogger("holdfast")
 Subscriber = Callable[[str, Mapping[str, Any]], None]
 _subscribers: list[Subscriber] = []
 
 
-def note(name: str, /, **fields: Any) -> None:
-    """Say that something happened. Names are `subject.past_tense`; a subscriber that fails disturbs nobody."""
-    _log.debug("%s %s", name, fields)
+def note(name: str, failure: Failure | None = None, /, **fields: Any) -> None:
+    """Say that something happened. Names are `subject.past_tense`; a subscriber that fails disturbs nobody.
+
+    `failure` is for the log alone: where the exception was raised.
+    """
+    log(name, fields, failure)
     for subscriber in tuple(_subscribers):  # one that leaves now must not make the next one miss the note
         try:
             subscriber(name, fields)
@@ -25,3 +32,14 @@ def subscribe(subscriber: Subscriber) -> Callable[[], None]:
     """Hear every note from now on; call what is returned to stop."""
     _subscribers.append(subscriber)
     return lambda: _subscribers.remove(subscriber)
+
+
+@contextmanager
+def unlogged() -> Generator[None, None, None]:
+    """Nothing is logged meanwhile: for a simulation, whose thousand failures are wanted."""
+    level = _log.level
+    _log.setLevel(logging.CRITICAL + 1)
+    try:
+        yield
+    finally:
+        _log.setLevel(level)

@@ -32,6 +32,13 @@ def _say(stream: TextIO, text: str) -> None:
         _of_this_process().put(fd, text.encode(stream.encoding or "utf-8", "backslashreplace") + b"\n")
 
 
+def lost(number: int) -> str:
+    return f"holdfast: {number} lines are lost: nobody read them"
+
+
+tell_lost = lost  # who formats lines puts another in its place
+
+
 def hear_out(seconds: float = _A_WHILE) -> None:
     """Wait until all that was said is written, but no longer than this: the last words of a process."""
     if _voice is not None and _voice.pid == os.getpid():
@@ -60,7 +67,7 @@ class _Voice:
             return
         if self._lost:
             lost, self._lost = self._lost, 0
-            self._inbox.put((fd, b"holdfast: %d lines are lost: nobody read them\n" % lost))
+            self._inbox.put((fd, tell_lost(lost).encode("utf-8", "backslashreplace") + b"\n"))
         self._inbox.put((fd, line))
 
     def wait(self, seconds: float) -> None:

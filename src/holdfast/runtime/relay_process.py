@@ -14,9 +14,10 @@ from holdfast.kernel.ids import new_id
 from holdfast.kernel.processes import exit_now
 from holdfast.kernel.service import Services
 from holdfast.kernel.signals import on_signals
-from holdfast.kernel.telemetry import note, subscribe
+from holdfast.kernel.telemetry import note
+from holdfast.observe.output import last_words
 from holdfast.runtime.app import Holdfast
-from holdfast.runtime.worker_process import EXIT_SECOND_SIGNAL, say, tell
+from holdfast.runtime.worker_process import EXIT_SECOND_SIGNAL
 from holdfast.store.worker_records import NewWorker
 
 
@@ -25,7 +26,6 @@ async def run_relay(hf: Holdfast) -> int:
     hf.bus.catalog.check_heard()  # what nobody hears shall not be published into nothing
     leaving: asyncio.Future[int] = asyncio.get_running_loop().create_future()
     forget = on_signals(lambda number: _leave(number, leaving), again=_leave_at_once)
-    unsubscribe = subscribe(tell)
     name = f"relay-{new_id()}"
     try:
         hf.fleet.sit_out()
@@ -33,10 +33,9 @@ async def run_relay(hf: Holdfast) -> int:
             await check_tables(hf.store)
             await _make_known(hf, name)  # also while another relay publishes, perhaps one of an older version
             async with Services([hf.bus.relay(name), _presence(hf, name)]):
-                say(f"{name} publishes events of {hf.location!r}")
+                note("relay.started", relay=name, database=str(hf.location))
                 return await leaving
     finally:
-        unsubscribe()
         forget()
 
 
@@ -56,9 +55,9 @@ async def _make_known(hf: Holdfast, name: str) -> None:
 def _leave(number: signal.Signals, leaving: asyncio.Future[int]) -> None:
     if not leaving.done():
         leaving.set_result(0)
-        say(f"{number.name}: the relay leaves.")
+        note("relay.leaving", signal=number.name)
 
 
 def _leave_at_once(number: signal.Signals) -> None:
-    say(f"{number.name} again: leaving at once. The lease will end by itself.")
+    last_words(f"{number.name} again: leaving at once. The lease will end by itself.")
     exit_now(EXIT_SECOND_SIGNAL)

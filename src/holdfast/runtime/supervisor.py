@@ -13,7 +13,9 @@ from holdfast.kernel.processes import Child, start_child
 from holdfast.kernel.randomness import jittered
 from holdfast.kernel.signals import on_signals
 from holdfast.kernel.spawn import one_over, spawn
-from holdfast.runtime.worker_process import EXIT_SECOND_SIGNAL, EXIT_SHARE_DONE, say
+from holdfast.kernel.telemetry import note
+from holdfast.observe.output import last_words
+from holdfast.runtime.worker_process import EXIT_SECOND_SIGNAL, EXIT_SHARE_DONE
 
 _SHORT_LIFE = 5.0  # seconds; whoever dies sooner is started again after a growing pause
 _LONGEST_PAUSE = 30.0
@@ -71,7 +73,7 @@ class Supervisor:
         try:
             child = await start_child(self._command(name), {SUPERVISOR: str(os.getpid())})
         except Exception as error:  # noqa: BLE001  no memory, no descriptors: there may be some later
-            say(f"no process could be started: {error!r}")
+            note("child.not_started", error=repr(error))
             return _NOT_STARTED
         self._children[name] = child
         reaper = spawn(self._end_in_time(child), name=f"reap:{child.pid}")
@@ -87,7 +89,7 @@ class Supervisor:
         child.signal(signal.SIGTERM)
         await sleep(self._grace + _KILL_AFTER)
         child.signal(signal.SIGKILL)
-        say(f"process {child.pid} did not leave in {self._grace:g} s and is ended")
+        note("child.killed", process=child.pid, grace=self._grace)
 
     async def _bury(self, name: str, code: int) -> bool:
         """The process is dead and reaped: nobody works under its claims any more. Returns whether it died.
@@ -98,10 +100,10 @@ class Supervisor:
         was_asked = self._leaving.is_set() and code == -signal.SIGTERM  # before it listened
         seems_well = code in (0, EXIT_SHARE_DONE) or was_asked
         if not seems_well:
-            say(f"worker {name} died ({_how(code)})")
+            note("child.died", worker=name, how=_how(code))
         rescued = await self._put_back_in_time(name)
         if rescued and seems_well:
-            say(f"worker {name} died ({_how(code)}, in the middle of its work)")
+            note("child.died", worker=name, how=f"{_how(code)}, in the middle of its work")
         return bool(rescued) or not seems_well
 
     async def _put_back_in_time(self, name: str) -> Sequence[object]:
@@ -114,7 +116,7 @@ class Supervisor:
             async with timeout(_LAST_LOOK):
                 return await work
         except TimeoutError:
-            say(f"what worker {name} may have held was not put back: the store does not answer")
+            note("child.jobs_left", worker=name)
             return ()
 
     async def _put_back(self, name: str) -> Sequence[object]:
@@ -123,11 +125,11 @@ class Supervisor:
             try:
                 rescued = await self._rescue(name)
             except (Exception, SystemExit) as error:  # noqa: BLE001  handlers of the program run there; others need us
-                say(f"its jobs could not be put back yet: {error!r}")
+                note("child.jobs_kept", worker=name, error=repr(error))
                 await sleep(jittered(1.0))
             else:
                 if rescued:
-                    say(f"{len(rescued)} of its jobs were put back")
+                    note("child.jobs_put_back", worker=name, number=len(rescued))
                 return rescued
         return ()
 
@@ -143,10 +145,10 @@ class Supervisor:
             self._at_once = True
             for child in self._children.values():
                 child.signal(signal.SIGKILL)
-            say(f"{number.name} again: all processes are ended at once")
+            last_words(f"{number.name} again: all processes are ended at once")
             return
         self._leaving.set()
-        say(f"{number.name}: {len(self._children)} processes are asked to leave")
+        note("supervisor.leaving", signal=number.name, processes=len(self._children))
 
 
 def _exit_code(code: int) -> int:

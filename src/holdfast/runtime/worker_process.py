@@ -4,25 +4,20 @@ from __future__ import annotations
 
 import asyncio
 import gc
-import logging
-import re
 import signal
-from collections.abc import Mapping
 from functools import partial
-from typing import Any
 
 import msgspec
 
 from holdfast.events.stillness import Stillness
 from holdfast.jobs.service import GRACE, LEASE, WorkerService
 from holdfast.jobs.worker import Worker
-from holdfast.kernel import voice
 from holdfast.kernel.clock import monotonic, sleep
-from holdfast.kernel.notes import find
 from holdfast.kernel.processes import exit_now, unless_ended
 from holdfast.kernel.signals import on_signals
 from holdfast.kernel.spawn import end, one_over, spawn, start
-from holdfast.kernel.telemetry import subscribe
+from holdfast.kernel.telemetry import note
+from holdfast.observe.output import last_words
 from holdfast.runtime.app import Holdfast
 
 EXIT_STUCK = 70  # a run could not be stopped: the process ended itself
@@ -53,7 +48,6 @@ async def run_worker(hf: Holdfast, options: WorkerOptions) -> int:
         patience=options.grace + _MARGIN,
         stuck=lambda: _stuck("a task blocks the event loop, and the time to leave is over"),
     )
-    unsubscribe = subscribe(tell)
     try:
         async with hf:
             service = hf.worker(options.queues, lease=options.lease, grace=options.grace, stuck=_stuck)
@@ -69,7 +63,6 @@ async def run_worker(hf: Holdfast, options: WorkerOptions) -> int:
                 if await service.let_go():  # at the very end: from now on another may run it
                     exit_now(code)
     finally:
-        unsubscribe()
         forget()
     unless_ended(max(_BEHIND, leaving.until - monotonic()), partial(_end_threads, code))
     return code
@@ -109,18 +102,18 @@ async def _started(service: WorkerService, leaving: _Leaving) -> bool:
 
 def _end_threads(code: int) -> None:
     """All its jobs are written or put back: what such a thread still does for one, another worker does again."""
-    say("threads that tasks have started do not end: they end with this process")
+    last_words("threads that tasks have started do not end: they end with this process")
     exit_now(code)
 
 
 def _leave(number: signal.Signals, leaving: _Leaving) -> None:
     leaving.set()
-    say(f"{number.name}: no further claims; running jobs may end. Once more leaves at once.")
+    note("worker.leaving", signal=number.name)
 
 
 def _leave_at_once(number: signal.Signals) -> None:
     """On the thread that hears signals: the loop may stand still."""
-    say(f"{number.name} again: leaving at once. Leases will end by themselves.")
+    last_words(f"{number.name} again: leaving at once. Leases will end by themselves.")
     exit_now(EXIT_SECOND_SIGNAL)
 
 
@@ -149,36 +142,9 @@ def _leave_when_still(stillness: Stillness, worker: Worker, leaving: _Leaving) -
 
 def _stuck(why: str) -> None:
     """On another thread: the loop may stand still."""
-    say(f"Leaving at once: {why}")
+    last_words(f"leaving at once: {why}")
     exit_now(EXIT_STUCK)
 
 
-# --- what a person should read ---
-
-# These and what is worse are for people; a part of a sentence in brackets is left out when it has nothing to say.
-_OPTIONAL = re.compile(r"\[([^]]*\{(\w+)\}[^]]*)\]")
-
-
-def tell(name: str, fields: Mapping[str, Any]) -> None:
-    """Print the notes that a person should see."""
-    if (entry := find(name)) is not None and entry.level > logging.DEBUG:
-        form = _OPTIONAL.sub(lambda part: part[1] if fields.get(part[2]) else "", entry.sentence)
-        say(form.format_map({key: _short(value) for key, value in fields.items()}))
-
-
 def tell_exit(exit_: SystemExit) -> None:
-    say(
-        f"sys.exit({exit_.code!r}) in a task: it is a failure of whoever awaits that, and no end of this process"
-    )
-
-
-def _short(value: Any) -> str:
-    """One line."""
-    if isinstance(value, Mapping):
-        return ", ".join(f"{key}:{each}" for key, each in value.items())
-    return str(value).partition("\n")[0]
-
-
-def say(text: str) -> None:
-    """It cannot fail, so that nothing that must be done depends on who reads it."""
-    voice.say(f"holdfast: {text}")
+    note("task.exited", code=exit_.code)

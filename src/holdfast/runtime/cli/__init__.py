@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import logging
 import os
 import sys
 from collections.abc import Sequence
@@ -39,10 +40,15 @@ GROUPS = (
     worker, workers, relay, jobs, dead, unknown, outbox, trace, queues, schedules, sagas, locks, guards, views, cache, migrate, health, doctor, demo
 )  # fmt: skip
 
+_SILENT = logging.NullHandler()
+
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run one command; returns the exit code."""
     _print_anything()
+    logging.getLogger("holdfast").addHandler(
+        _SILENT
+    )  # a command prints its answer; workers and relays have a log
     code = 0
     try:
         options = parser().parse_args(arguments)

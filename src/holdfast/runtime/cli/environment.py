@@ -12,6 +12,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 COMMON = ("--app", "--url", "--actor", "--json")
+_SHARED = (*COMMON, "--log-format", "--log-level")  # the same variable for all commands that have it
 _WITHOUT = ("--help", "--version")
 _FLAGS = {
     **dict.fromkeys(("1", "true", "yes", "on"), True),
@@ -42,7 +43,7 @@ def variable_of(action: argparse.Action, command: str) -> str | None:
     option = next((name for name in action.option_strings if name.startswith("--")), None)
     if option is None or option in _WITHOUT:
         return None
-    words = ["holdfast", *([] if option in COMMON else command.split()[1:]), option.strip("-")]
+    words = ["holdfast", *([] if option in _SHARED else command.split()[1:]), option.strip("-")]
     return "_".join(words).replace("-", "_").upper()
 
 

@@ -6,7 +6,7 @@ import argparse
 from typing import Any
 
 from holdfast.kernel.processes import run_to_its_end
-from holdfast.kernel.voice import hear_out
+from holdfast.runtime.cli.logging_options import add_logging, begin_log, end_log
 from holdfast.runtime.cli.worker import named_program
 from holdfast.runtime.loading import load_app
 from holdfast.runtime.relay_process import run_relay
@@ -19,12 +19,14 @@ def add(commands: Any) -> None:
     relay.add_argument(
         "program", nargs="?", metavar="app", help="the Holdfast object, as module:name; else --app"
     )
+    add_logging(relay)
     relay.set_defaults(run=run)
 
 
 def run(options: argparse.Namespace) -> int:
     hf = load_app(named_program(options, "relay", "whose events to publish"))
+    begin_log(options)
     try:
         return run_to_its_end(run_relay(hf), tell_exit)
     finally:
-        hear_out()
+        end_log()

@@ -12,9 +12,9 @@ from holdfast.jobs.service import GRACE, LEASE, check_tables
 from holdfast.kernel.errors import UsageError
 from holdfast.kernel.names import check_int
 from holdfast.kernel.processes import die_with_parent, run_to_its_end
-from holdfast.kernel.voice import hear_out
 from holdfast.runtime.app import Holdfast
 from holdfast.runtime.cli.environment import Given
+from holdfast.runtime.cli.logging_options import add_logging, begin_log, end_log, logging_arguments
 from holdfast.runtime.cli.parser import count
 from holdfast.runtime.loading import load_app
 from holdfast.runtime.supervisor import SUPERVISOR, Supervisor
@@ -55,6 +55,7 @@ def add(commands: Any) -> None:
         "--lease", type=float, default=LEASE,
         help=f"seconds for which a claim outlives its worker's last sign of life ({LEASE:g})",
     )  # fmt: skip
+    add_logging(worker)
     worker.add_argument("--name", default=None, help=argparse.SUPPRESS)
     worker.set_defaults(run=run)
 
@@ -74,12 +75,13 @@ def run(options: argparse.Namespace) -> int:
     )
     options.app = named_program(options, "worker", "whose jobs to run")
     hf = load_app(options.app)
+    begin_log(options)
     is_child = supervisor is not None  # it inherits the number, and must not start as many again
     alone = is_child or options.processes is None
     try:
         return run_to_its_end(run_worker(hf, chosen) if alone else _supervise(hf, options, chosen), tell_exit)
     finally:
-        hear_out()
+        end_log()
 
 
 def named_program(options: argparse.Namespace, command: str, what: str) -> str:
@@ -115,6 +117,7 @@ def _child(options: argparse.Namespace, name: str) -> list[str]:
     command = [sys.executable, "-m", "holdfast", "worker", options.app, "--name", name]
     command += ["--queues", options.queues, "--concurrency", str(options.concurrency)]
     command += ["--shutdown-timeout", str(options.shutdown_timeout), "--lease", str(options.lease)]
+    command += logging_arguments(options)
     if options.burst:
         command.append("--burst")
     if options.max_tasks_per_child is not None:

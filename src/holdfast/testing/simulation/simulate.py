@@ -13,7 +13,7 @@ import apsw
 import msgspec
 
 from holdfast.kernel.crashpoints import armed
-from holdfast.kernel.telemetry import subscribe
+from holdfast.kernel.telemetry import subscribe, unlogged
 from holdfast.store.sqlite.connection import Db
 from holdfast.store.sqlite.refusals import our_descriptors
 from holdfast.testing.simulation.callers import call
@@ -150,7 +150,7 @@ def _hooked(fleet: Fleet) -> Generator[None, None, None]:
         commit(db)
 
     try:
-        with patch.object(Db, "begin", begun), patch.object(Db, "commit", committed):
+        with patch.object(Db, "begin", begun), patch.object(Db, "commit", committed), unlogged():
             yield
     finally:
         forget()
