@@ -52,15 +52,21 @@ def test_fields_that_logging_has_itself_are_called_otherwise(lines):
     assert lines.records[2].module_name == "shop"
 
 
-def test_a_part_with_nothing_to_say_is_left_out(lines):
-    note("limiter.rested", limiter="pay", key="", paused_for=1.19871682126427)
-    note("limiter.rested", limiter="pay", key="user:1", paused_for=60.0)
-    assert [message.partition(": ")[0] for message in lines.messages] == [
-        "limiter pay rests for 1.2 s",
-        "limiter pay rests for 60 s",
+def test_a_part_with_nothing_to_say_is_left_out_and_numbers_are_short(lines):
+    event = {"event": "e1", "type": "order.placed", "error": "x"}
+    note("relay.event_failed", **event, key="")
+    note("relay.event_failed", **event, key="order:1")
+    note("loop.blocked", task="t", seconds=1.19871682126427)
+    assert lines.messages[:2] == [
+        "event e1 (order.placed) could not be published yet: x",
+        "event e1 (order.placed, key: order:1) could not be published yet: x",
     ]
-    assert "key" not in lines.messages[0]
-    assert lines.messages[1].endswith("key: user:1")
+    assert "for 1.2 s;" in lines.messages[2]
+
+
+def test_a_line_that_lacks_a_field_is_written_all_the_same(lines):
+    note("job.died", job="j1")
+    assert lines.messages == ["job.died {'job': 'j1'}"]
 
 
 @pytest.mark.parametrize(
