@@ -76,6 +76,7 @@ VERBS = {
     "steps.resolve": ([ID], {"actor": "a", "done": True, "effect": "e", "result": "1"}),
     "wakeups.wait": ([["q"], 0.01], {}),
     "holds.promote": ([], {"window": 5, "limit": 5}),
+    "holds.explained": ([[]], {}),
     "holds.hold": ([[CLAIM], Held.GUARD], {}),
     "holds.unhold": ([Held.GUARD], {"queue": "q", "tasks": ["t"], "guard": "g", "limit": 5}),
     "holds.gated": ([], {"after": "g", "limit": 5}),

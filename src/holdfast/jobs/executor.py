@@ -134,8 +134,11 @@ class Executor:
             return await self._judge.dead(run, Reject(f"Its arguments cannot be read: {error}"))
         if run.time_left() == 0.0:
             return noted(run, outcomes.Cancel("its deadline had passed before it could begin"))
-        if task.declaration.lock is not None and not await self._locked(run, task, arguments):
-            return outcomes.Snooze(after=jittered(LOCK_PATIENCE, 0.5), reason="its lock is held")
+        if (
+            task.declaration.lock is not None
+            and (lock := await self._lacks(run, task, arguments)) is not None
+        ):
+            return outcomes.Snooze(after=jittered(LOCK_PATIENCE, 0.5), reason="its lock is held", lock=lock)
         _enter(claim)
         job = run.job = Job(claim, self._store, self._portal, run, self._threads.beside)
         note("job.began", job=claim.job_id, task=claim.task, queue=claim.queue, attempt=claim.attempt)
@@ -227,14 +230,15 @@ class Executor:
         if run.limit_until is not None:
             run.timer = after(run.limit_until - monotonic(), run.halt, Stop.TIMEOUT)
 
-    async def _locked(self, run: Run, task: Task[Any, Any], arguments: Mapping[str, Any]) -> bool:
+    async def _lacks(self, run: Run, task: Task[Any, Any], arguments: Mapping[str, Any]) -> str | None:
+        """The name of the lock that another has; None: it is ours now."""
         assert task.declaration.lock is not None
         name = task.declaration.lock.render({**task.signature.defaults, **arguments})
         owner = f"{self._worker}/{run.claim.job_id}/{run.claim.token}"  # a batch of claims has one token
         run.lock_until = monotonic() + self._lease
         # To its end, or nobody would know that it is held, and give it back.
         await to_its_end(self._lock(run, name, owner))
-        return run.lock is not None
+        return name if run.lock is None else None
 
     async def _lock(self, run: Run, name: str, owner: str) -> None:
         run.lock = await self._store.leases.acquire(name, owner=owner, ttl=self._lease)

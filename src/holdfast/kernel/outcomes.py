@@ -50,6 +50,7 @@ class Snooze(_Told, frozen=True, kw_only=True):
 
     after: float = 0.0
     reason: str | None = None
+    lock: str | None = None  # the name of the lock for which it waits
 
 
 class Cancel(_Told, frozen=True):

@@ -28,8 +28,9 @@ class JobsView:
         self._store = store
 
     async def get(self, job_id: str) -> JobRecord | None:
-        """The job as it is stored, or None."""
-        return await self._store.jobs.get(job_id)
+        """The job as it is stored, or None. One that is queued says in `held_by` what keeps it from running, and who has it."""
+        record = await self._store.jobs.get(job_id)
+        return None if record is None else (await self._store.holds.explained([record]))[0]
 
     async def cancel(self, job_id: str, reason: str = "cancelled by hand") -> State | None:
         """Cancel a queued job, ask a running one to stop. Returns the state it is in now; None: no such job."""

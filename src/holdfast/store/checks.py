@@ -14,7 +14,17 @@ from holdfast.store.idempotency import KeyClaim, KeyScope
 from holdfast.store.once import pair_of
 from holdfast.store.quota import DAY, Return, Want, check_amount, check_version
 from holdfast.store.quota import check_key as check_quota_key
-from holdfast.store.records import NOTE_LIMIT, AuditEntry, Claim, Finish, Lease, NewJob, check_claim, check_id
+from holdfast.store.records import (
+    NOTE_LIMIT,
+    AuditEntry,
+    Claim,
+    Finish,
+    JobRecord,
+    Lease,
+    NewJob,
+    check_claim,
+    check_id,
+)  # fmt: skip
 from holdfast.store.records import check_args as _check_args
 from holdfast.store.states import Held, State
 from holdfast.store.steps import Step
@@ -54,6 +64,7 @@ __all__ = [
     "check_quota_key",
     "check_rate",
     "check_reason",
+    "check_records",
     "check_reports",
     "check_result",
     "check_returns",
@@ -96,6 +107,10 @@ def check_claims(claims: Any) -> tuple[Claim, ...]:
     for claim in copied:
         check_claim(claim)
     return copied
+
+
+def check_records(records: Any) -> tuple[JobRecord, ...]:
+    return _all(records, JobRecord, "A job to be explained is a JobRecord")
 
 
 def check_each_claim_once(claims: Any) -> tuple[Claim, ...]:

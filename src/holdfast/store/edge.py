@@ -78,6 +78,7 @@ RULES: dict[str, dict[str, dict[str, Check]]] = {
     },
     "Holds": {
         "promote": {"window": partial(c.check_limit, kind="window"), "limit": _limit},
+        "explained": {"records": c.check_records},
         "hold": {"claims": c.check_claims, "reason": c.check_by_hand},
         "unhold": {
             "reason": c.check_by_hand,

@@ -135,6 +135,9 @@ class Holds(Protocol):
         `window` is how many ready jobs a tenant may have in one queue. Returns how many were looked at.
         """
 
+    async def explained(self, records: Sequence[JobRecord]) -> list[JobRecord]:
+        """The same, those that are queued with `held_by`: what keeps them from running, and who has it. For people."""
+
     async def hold(self, claims: Sequence[Claim], reason: Held) -> list[bool]:
         """Put back claimed jobs, uncharged, and hold them for a reason that only `unhold` ends."""
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable, Mapping
 from typing import Literal
 
 import msgspec
@@ -11,6 +12,7 @@ from holdfast.kernel.errors import PayloadError, UsageError
 from holdfast.kernel.names import HUNDRED_YEARS, check_int, check_name, check_seconds, check_text
 from holdfast.kernel.outcomes import OUTCOMES, Outcome
 from holdfast.kernel.show import show
+from holdfast.store.held_records import HeldBy
 from holdfast.store.states import Held, State
 
 ARGS_LIMIT = 256 * 1024  # bytes of JSON text kept in the row
@@ -227,6 +229,21 @@ class JobRecord(msgspec.Struct, frozen=True, kw_only=True):
     generation: int
     progress: float | None = None  # of the attempt that runs: 0 to 1, as it says itself
     note: str | None = None
+    held_by: HeldBy | None = (
+        None  # of a queued job: by what, and by whom; where that was asked for (`Holds.explained`)
+    )
+
+
+def queued_among(records: Iterable[JobRecord]) -> list[str]:
+    """The ids of those that do not run yet."""
+    return [record.id for record in records if record.state is State.QUEUED]
+
+
+def with_reasons(records: Iterable[JobRecord], found: Mapping[str, HeldBy]) -> list[JobRecord]:
+    return [
+        record if record.id not in found else msgspec.structs.replace(record, held_by=found[record.id])
+        for record in records
+    ]
 
 
 class AttemptError(msgspec.Struct, frozen=True):

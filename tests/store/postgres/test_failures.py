@@ -329,6 +329,7 @@ async def test_without_tables_every_verb_says_migrate(empty_postgres_url):
         "0012_saga_events",
         "0013_stray_types",
         "0014_workers",
+        "0015_waits_for",
     ]
     await store.close()
 

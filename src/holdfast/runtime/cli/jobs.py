@@ -68,6 +68,7 @@ async def list_jobs(hf: Holdfast, options: Namespace) -> int:
 
 
 async def print_jobs(hf: Holdfast, records: list[JobRecord], options: Namespace) -> None:
+    records = await hf.store.holds.explained(records)
     if options.json:
         document({"jobs": [shown.as_listed(record) for record in records]})
         return

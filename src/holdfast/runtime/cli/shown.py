@@ -9,10 +9,11 @@ from typing import Any
 import msgspec
 
 from holdfast.kernel.masking import masked
+from holdfast.runtime.cli.held import why_held
 from holdfast.runtime.cli.output import say, show_fields, show_table
 from holdfast.runtime.cli.steps import show_steps
 from holdfast.runtime.cli.table import Column
-from holdfast.runtime.cli.times import ago, cell, told
+from holdfast.runtime.cli.times import cell, told
 from holdfast.store.records import AuditEntry, JobRecord
 from holdfast.store.steps import StepRecord
 
@@ -42,6 +43,7 @@ def as_whole(record: JobRecord) -> dict[str, Any]:
     found["args"] = masked(record.args)
     found["result"] = None if record.result is None else _read(record.result)
     found["errors"] = [msgspec.structs.asdict(error) for error in record.errors]
+    found["held_by"] = msgspec.to_builtins(record.held_by)
     return found
 
 
@@ -72,9 +74,8 @@ def as_row(record: JobRecord, now: float) -> list[object]:
 
 
 def _why(record: JobRecord, now: float) -> str | None:
-    if record.held is not None:
-        due = f", {ago(record.run_at, now)}" if record.run_at is not None else ""
-        return f"held: {record.held}{due}"
+    if (held := why_held(record, now)) is not None:
+        return f"held: {held}"
     return record.reason or _progress(record) or last_error(record)
 
 
@@ -105,7 +106,8 @@ def _identity(record: JobRecord, now: float) -> list[tuple[str, object]]:
         ("id", record.id),
         ("task", record.task),
         ("queue", record.queue),
-        ("state", f"{record.state}, held: {record.held}" if record.held else record.state),
+        ("state", record.state),
+        ("held", why_held(record, now, whole=True)),
         ("progress", _progress(record)),
         ("reason", record.reason),
         ("arguments", json.dumps(masked(record.args), ensure_ascii=False)),

@@ -19,7 +19,7 @@ from holdfast.store.findings import (
 
 async def backlog(connection: Any) -> Backlog:
     [(running, stuck)] = await connection.fetch(_RUNNING, STUCK_AFTER)
-    oldest, undecided = await connection.fetch(_OLDEST), await connection.fetch(_UNDECIDED)
+    oldest, undecided = await connection.fetch(_OLDEST, SAMPLED), await connection.fetch(_UNDECIDED)
     died = await connection.fetch(_DIED, DIED_LATELY)
     return Backlog(
         running=running,
@@ -49,17 +49,39 @@ _RUNNING = """
 SELECT count(*), count(*) FILTER (WHERE lease_until < holdfast.now() - make_interval(secs => $1::float8))
 FROM holdfast.job WHERE state = 'running'"""
 # One probe of the index for each queue, however many jobs it has.
-_READY = """
+_QUEUES = """
 WITH RECURSIVE q AS (
     (SELECT queue FROM holdfast.job WHERE state = 'queued' AND held IS NULL AND NOT suspect ORDER BY queue LIMIT 1)
     UNION ALL
     SELECT (SELECT n.queue FROM holdfast.job AS n
         WHERE n.state = 'queued' AND n.held IS NULL AND NOT n.suspect AND n.queue > q.queue ORDER BY n.queue LIMIT 1)
     FROM q WHERE q.queue IS NOT NULL),
-chosen AS (SELECT queue FROM q WHERE queue IS NOT NULL LIMIT $1)
+chosen AS (SELECT queue FROM q WHERE queue IS NOT NULL AND queue NOT IN (SELECT name FROM holdfast.queue) LIMIT $1)"""
+_READY = f"""{_QUEUES}
 SELECT chosen.queue, j.task, count(*) FROM chosen CROSS JOIN LATERAL (
     SELECT task FROM holdfast.job WHERE queue = chosen.queue AND state = 'queued' AND held IS NULL AND NOT suspect LIMIT $1) AS j
-WHERE chosen.queue NOT IN (SELECT name FROM holdfast.queue) GROUP BY 1, 2"""
+GROUP BY 1, 2"""
+# Of each priority, the first in its order has waited longest. The few suspects wait beside them.
+_OLDEST = f"""{_QUEUES}
+SELECT chosen.queue, date_part('epoch', holdfast.now() - min(first.since)) FROM chosen CROSS JOIN LATERAL (
+    WITH RECURSIVE p AS (
+        (SELECT priority FROM holdfast.job AS j
+            WHERE j.queue = chosen.queue AND j.state = 'queued' AND j.held IS NULL AND NOT j.suspect
+            ORDER BY j.priority DESC LIMIT 1)
+        UNION ALL
+        SELECT (SELECT j.priority FROM holdfast.job AS j
+            WHERE j.queue = chosen.queue AND j.state = 'queued' AND j.held IS NULL AND NOT j.suspect
+                AND j.priority < p.priority
+            ORDER BY j.priority DESC LIMIT 1)
+        FROM p WHERE p.priority IS NOT NULL)
+    SELECT (SELECT greatest(j.enqueued_at, j.run_at) FROM holdfast.job AS j
+        WHERE j.queue = chosen.queue AND j.state = 'queued' AND j.held IS NULL AND NOT j.suspect
+            AND j.priority = p.priority ORDER BY j.rank LIMIT 1) AS since
+    FROM p WHERE p.priority IS NOT NULL
+    UNION ALL
+    (SELECT greatest(j.enqueued_at, j.run_at) FROM holdfast.job AS j
+        WHERE j.queue = chosen.queue AND j.state = 'queued' AND j.held IS NULL AND j.suspect ORDER BY j.rank LIMIT 1)) AS first
+GROUP BY 1 ORDER BY 2 DESC NULLS LAST LIMIT 1"""
 _NOT_YET_READY = """
 SELECT queue, task, count(*) FROM (
     (SELECT queue, task FROM holdfast.job WHERE held = 'arrived' LIMIT $1)
@@ -76,11 +98,6 @@ GROUP BY 1 ORDER BY 2 DESC, 1"""
 _UNDECIDED = """
 SELECT count(*), date_part('epoch', holdfast.now() - min(enqueued_at)) FROM holdfast.job WHERE state = 'unknown'
 HAVING count(*) > 0"""
-_OLDEST = """
-SELECT queue, date_part('epoch', holdfast.now() - min(greatest(enqueued_at, run_at)))
-FROM holdfast.job
-WHERE state = 'queued' AND held IS NULL AND queue NOT IN (SELECT name FROM holdfast.queue)
-GROUP BY 1 ORDER BY 2 DESC LIMIT 1"""
 _DEAD = """
 SELECT task, count(*), date_part('epoch', holdfast.now() - max(began)) FROM (
     SELECT task, coalesce(started_at, enqueued_at) AS began FROM holdfast.job WHERE state = 'dead' ORDER BY rank DESC LIMIT $1) AS j

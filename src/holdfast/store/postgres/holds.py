@@ -12,7 +12,7 @@ from holdfast.kernel.telemetry import note
 from holdfast.store.batching import is_one_items_fault
 from holdfast.store.edge import checked
 from holdfast.store.fairness import Tour, choose, is_crowd, room_for
-from holdfast.store.postgres import gates
+from holdfast.store.postgres import gates, held
 from holdfast.store.postgres.candidates import (
     IN_ORDER,
     Candidate,
@@ -27,7 +27,7 @@ from holdfast.store.postgres.locks import Keys, take_chain
 from holdfast.store.postgres.moves import expire, find_expired
 from holdfast.store.postgres.promotion import CHUNK, WINDOW, fill_windows, pass_on
 from holdfast.store.postgres.subject import Home, Subject
-from holdfast.store.records import Claim, Gated
+from holdfast.store.records import Claim, Gated, JobRecord, queued_among, with_reasons
 from holdfast.store.statements import Procedure, Statement
 from holdfast.store.states import Held
 
@@ -142,6 +142,11 @@ class Holds(Subject):
         for candidate, lock in done.passed_over:
             past.pass_over(candidate, lock)
         return done.number
+
+    async def explained(self, records: Sequence[JobRecord]) -> list[JobRecord]:
+        if not (queued := queued_among(records)):
+            return list(records)
+        return with_reasons(records, await self._database.read(partial(held.why, queued)))
 
     async def hold(self, claims: Sequence[Claim], reason: Held) -> list[bool]:
         return await self._home.endings.end(putting_back(claims, held=reason))

@@ -18,7 +18,7 @@ from holdfast.store.sqlite.connection import Db
 
 
 def backlog(db: Db) -> Backlog:
-    oldest, undecided = db.row(_OLDEST, db.now), db.row(_UNDECIDED, db.now)
+    undecided = db.row(_UNDECIDED, db.now)
     died = db.row(_DIED, db.now, db.now - DIED_LATELY)
     return Backlog(
         running=db.value("SELECT count(*) FROM holdfast_running"),
@@ -26,12 +26,19 @@ def backlog(db: Db) -> Backlog:
         paused=[(queue, number) for queue, number in db.rows(_PAUSED, COUNTED) if number],
         unknown=[(task, number) for task, number in db.rows(_UNKNOWN, COUNTED)],
         undecided=None if undecided is None else (undecided[0], undecided[1]),
-        oldest=None if oldest is None else (oldest[0], oldest[1]),
+        oldest=_oldest(db),
         waiting=_waiting(db),
         dead=[Dead(*row) for row in db.rows(_DEAD, db.now, COUNTED)],
         serves=read_serves(db.rows(_SERVES, db.now)),
         alive=db.value("SELECT count(*) FROM holdfast_worker WHERE until > ?", db.now),
         died=None if died is None else Died(*died),
+    )
+
+
+def _oldest(db: Db) -> tuple[str, float] | None:
+    ages = [(queue, db.value(_OLDEST, queue, db.now)) for (queue,) in db.rows(_QUEUES, SAMPLED)]
+    return max(
+        ((queue, age) for queue, age in ages if age is not None), key=lambda each: each[1], default=None
     )
 
 
@@ -67,9 +74,20 @@ _PAUSED = """SELECT p.name, (SELECT count(*) FROM (
 _UNKNOWN = """SELECT j.task, count(*) FROM (
         SELECT seq FROM holdfast_queued WHERE held = 'unknown_task' LIMIT ?) AS q
     CROSS JOIN holdfast_job AS j ON j.seq = q.seq GROUP BY 1 ORDER BY 2 DESC, 1"""
-_OLDEST = """SELECT q.queue, ? - min(max(j.enqueued_at, coalesce(q.run_at, 0)))
-    FROM holdfast_queued AS q JOIN holdfast_job AS j USING (seq)
-    WHERE q.held IS NULL AND q.queue NOT IN (SELECT name FROM holdfast_queue) GROUP BY 1 ORDER BY 2 DESC LIMIT 1"""
+# Of each priority, the first in its order has waited longest. The few suspects wait beside them.
+_OLDEST = """WITH RECURSIVE p (priority) AS (
+        SELECT (SELECT max(priority) FROM holdfast_queued WHERE queue = ?1 AND held IS NULL AND NOT suspect)
+        UNION ALL
+        SELECT (SELECT max(n.priority) FROM holdfast_queued AS n
+            WHERE n.queue = ?1 AND n.held IS NULL AND NOT n.suspect AND n.priority < p.priority)
+        FROM p WHERE p.priority IS NOT NULL),
+    first (seq) AS (
+        SELECT (SELECT seq FROM holdfast_queued AS n WHERE n.queue = ?1 AND n.held IS NULL AND NOT n.suspect
+            AND n.priority = p.priority ORDER BY n.rank LIMIT 1) FROM p WHERE p.priority IS NOT NULL
+        UNION ALL
+        SELECT (SELECT seq FROM holdfast_queued WHERE queue = ?1 AND held IS NULL AND suspect ORDER BY rank LIMIT 1))
+    SELECT ?2 - min(max(j.enqueued_at, coalesce(q.run_at, 0))) FROM first
+    CROSS JOIN holdfast_queued AS q ON q.seq = first.seq CROSS JOIN holdfast_job AS j ON j.seq = q.seq"""
 _UNDECIDED = """SELECT count(*), ? - min(j.enqueued_at) FROM holdfast_parked AS p JOIN holdfast_job AS j USING (seq)
     WHERE p.state = 'unknown' HAVING count(*) > 0"""
 _DEAD = """SELECT j.task, count(*), ? - max(coalesce(p.started_at, j.enqueued_at)) FROM (

@@ -11,8 +11,8 @@ from holdfast.kernel.errors import CommitUnknown
 from holdfast.store.edge import checked
 from holdfast.store.fairness import Place, Tour, choose, is_crowd, of_each, places_for, room_for
 from holdfast.store.ladder import Waiting
-from holdfast.store.records import Claim, Gated
-from holdfast.store.sqlite import finishes, gates, moves, settling
+from holdfast.store.records import Claim, Gated, JobRecord, queued_among, with_reasons
+from holdfast.store.sqlite import finishes, gates, held, moves, settling
 from holdfast.store.sqlite.connection import Db
 from holdfast.store.sqlite.moves import WINDOW, Freed, expire_queued, fill_window, look, pass_on
 from holdfast.store.sqlite.rows import WAITING
@@ -129,6 +129,11 @@ class Holds(Subject):
     async def promote(self, *, window: int = 100, limit: int = 500) -> int:
         call = partial(promote, window=window, limit=limit, tour=self._tour)
         return await self._file.write(call, repeatable=True)
+
+    async def explained(self, records: Sequence[JobRecord]) -> list[JobRecord]:
+        if not (queued := queued_among(records)):
+            return list(records)
+        return with_reasons(records, await self._file.read(partial(held.why, job_ids=queued)))
 
     async def hold(self, claims: Sequence[Claim], reason: Held) -> list[bool]:
         call = partial(finishes.hold, claims=claims, reason=reason)

@@ -44,6 +44,7 @@ RECORD = """
     LEFT JOIN holdfast_parked AS p ON p.seq = j.seq
     LEFT JOIN holdfast_over AS o ON o.seq = j.seq"""
 
+_FIELDS = JobRecord.__struct_fields__[:-1]  # without the last, which is asked for by another verb
 _errors = msgspec.json.Decoder(tuple[AttemptError, ...])
 
 
@@ -57,7 +58,7 @@ def to_waiting(row: Row) -> Waiting:
 
 
 def to_record(row: Row) -> JobRecord:
-    values = dict(zip(JobRecord.__struct_fields__, row, strict=True))
+    values = dict(zip(_FIELDS, row, strict=True))
     values["state"] = State(values["state"])
     values["held"] = None if values["held"] is None else Held(values["held"])
     values["suspect"] = bool(values["suspect"])

@@ -30,6 +30,7 @@ from holdfast.testing.conformance.failing_statements import FailingStatementsCon
 from holdfast.testing.conformance.groups import GroupsConformance
 from holdfast.testing.conformance.guards import GuardsConformance
 from holdfast.testing.conformance.harness import Conformance, SharesGuards, SqliteHarness, StoreHarness
+from holdfast.testing.conformance.held import HeldConformance
 from holdfast.testing.conformance.history import HistoryConformance
 from holdfast.testing.conformance.holds import HoldsConformance
 from holdfast.testing.conformance.inbox import InboxConformance
@@ -70,6 +71,7 @@ __all__ = [
     "FailingStatementsConformance",
     "GroupsConformance",
     "GuardsConformance",
+    "HeldConformance",
     "HistoryConformance",
     "HoldsConformance",
     "InboxConformance",
@@ -113,6 +115,7 @@ class StoreConformance(
     JobsConformance,
     ClaimsConformance,
     HoldsConformance,
+    HeldConformance,
     DeadConformance,
     StepsConformance,
     UnknownConformance,
