@@ -17,7 +17,8 @@ T = TypeVar("T")
 WAITS = (Kind.NEWS, Kind.LOOK)  # in these nothing is done
 _GLANCE = 0.001  # real seconds after which a thread that stands still looks at the clock again
 _MOMENT = 0.002  # real seconds in which a program that goes on does something
-_STILL = 3  # such moments without a change after which it is taken to wait
+_STILL = 3  # such moments without a change after which it is taken to wait,
+_BUSY = 100  # and while a database is asked: a transaction may be open while the program waits
 _PATIENCE = 10.0  # real seconds for which `until_waiting` waits
 START = 1_900_000_000.0  # a Sunday in March 2030: a moment that no real clock shows by chance
 
@@ -36,6 +37,9 @@ class ManualClock:
         self._waiters: dict[Waiter, None] = {}
         self._followers: list[Callable[[float], None]] = []
         self._entered: list[AbstractContextManager[World]] = []
+        self.busy: list[
+            Callable[[], bool]
+        ] = []  # whether something outside is being asked, of which the clock knows nothing
         self.moves = 0  # how often it was moved,
         self.changes = 0  # and how often that, or what waits for it, has changed
 
@@ -122,10 +126,12 @@ class ManualClock:
     async def _is_still(self) -> bool:
         """Whether nothing has begun or ended to wait for a few moments."""
         seen = self.changes
-        for _ in range(_STILL):
+        for moment in range(_BUSY):
             await asyncio.sleep(_MOMENT)
             if self.changes != seen:
                 return False
+            if moment + 1 >= _STILL and not any(is_busy() for is_busy in self.busy):
+                return True
         return True
 
     def _advance_to_next(self) -> None:

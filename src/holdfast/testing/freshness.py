@@ -8,19 +8,24 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from holdfast.runtime.app import Holdfast
+from holdfast.testing.database_clock import database_clock
 from holdfast.testing.draining import tick
 
 
 @asynccontextmanager
 async def fresh(hf: Holdfast, url: str | None = None) -> AsyncGenerator[Holdfast, None]:
-    """`async with fresh(hf):` opens it on a new, empty SQLite file; its schedules begin now. Afterwards it is as before."""
+    """`async with fresh(hf):` opens it on a new, empty SQLite file; its schedules begin now. Afterwards it is as before.
+
+    `url`: a database of yours, for tests alone. One on PostgreSQL goes by the manual clock that rules here, all of it.
+    """
     before = hf.location
     with TemporaryDirectory(prefix="holdfast-test-", ignore_cleanup_errors=True) as folder:
         hf.point_at(url or f"sqlite:///{Path(folder) / 'holdfast.db'}")
         try:
             await hf.migrate()
-            async with hf:
-                await tick(hf)
-                yield hf
+            with database_clock(hf):
+                async with hf:
+                    await tick(hf)
+                    yield hf
         finally:
             hf.point_at(before)

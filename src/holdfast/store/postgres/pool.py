@@ -144,6 +144,11 @@ class Pool:
             for urgent, waiters in self._waiting.items()
         )
 
+    @property
+    def is_in_use(self) -> bool:
+        """Whether somebody has a connection."""
+        return bool(self._lent)
+
     def _idle_one(self) -> Any | None:
         """One that is soiled first: it may have locks."""
         if self._soiled:
