@@ -125,6 +125,13 @@ class GuardFleet(Looping):
                 if part is not None:
                     part.forked()
 
+    def anew(self) -> None:
+        """Before it is started, with another store and maybe another clock: nothing is known of any guard, as after a start."""
+        self._slices.anew()
+        for name, guard in self.guards.items():
+            self._members[name] = Member(guard, self.node, self._slices.forget)
+            guard.reset()
+
     # --- the port of breakers ---
 
     def changed(self, name: str, record: BreakerRecord, /) -> None:  # noqa: ARG002  it is asked when there is time

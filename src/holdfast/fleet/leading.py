@@ -7,11 +7,11 @@ from abc import abstractmethod
 from contextlib import suppress
 from math import inf
 
-from holdfast.kernel.clock import monotonic, news_within, patience, sleep
+from holdfast.kernel.clock import look_after, monotonic, news_within, patience
 from holdfast.kernel.errors import HoldfastError, LeaseLost
 from holdfast.kernel.randomness import jittered
 from holdfast.kernel.service import Looping
-from holdfast.kernel.spawn import end, over, spawn, start
+from holdfast.kernel.spawn import beside, end, over, spawn, start
 from holdfast.kernel.telemetry import note
 from holdfast.store.ports import Store
 from holdfast.store.records import Lease
@@ -41,7 +41,7 @@ class Leading(Looping):
                 note("leading.lost", service=self._name)
             except Exception as error:  # noqa: BLE001  somebody must do it
                 self._failed(error)
-            await sleep(jittered(self._ttl / 3))
+            await look_after(jittered(self._ttl / 3))
 
     def _must_lead(self) -> None:
         """A process that stood still goes on where it was, before it is told that another leads now."""
@@ -54,7 +54,7 @@ class Leading(Looping):
             self._trouble = None  # another does it
             return
         self._until = began + self._ttl
-        work = start(self._serve(lease), name=self._name)
+        work = beside(start(self._serve(lease), name=self._name))
         self.is_leading = True
         try:
             await self._keep(lease, work)

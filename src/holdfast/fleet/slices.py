@@ -322,6 +322,13 @@ class Slices:
             self._lowered = {place: pot for place, pot in self._lowered.items() if place[0] != name}
         _call(calls)
 
+    def anew(self) -> None:
+        """Nothing is known of any key, nor of other processes: the program has another store."""
+        self.nodes, self._counted = 1, -math.inf
+        self._fewer, self._fewer_since = 0, None
+        self._counts_from, self._counts_until = math.inf, -math.inf
+        self._begin()
+
     def forked(self) -> None:
         """This is a child of the process: what that was granted is the parent's, and there is one more to share with."""
         self.nodes += 1

@@ -27,6 +27,11 @@ class Budget:
         """How many retries are in store."""
         return self._tokens
 
+    def reset(self) -> None:
+        """As at the beginning."""
+        with self._lock:
+            self._tokens = float(self._retries)
+
     def earn(self) -> None:
         """A first attempt begins."""
         if self._tokens < self._retries:

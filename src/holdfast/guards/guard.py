@@ -203,6 +203,10 @@ class Guard(Calls[D_co]):
         )
         super().__init__(pipeline, Ask("", 1.0, repeatable))
 
+    def reset(self) -> None:
+        """Forget what was seen: the breaker is closed, the limiter and the retries are as at the beginning."""
+        self._pipeline.reset()
+
     @property
     def name(self) -> str:
         return self._name

@@ -61,6 +61,12 @@ class Pipeline:
         self._timeout, self._deadline = timeout, deadline
         self._retries, self._fallback, self.classify = retries, fallback, classify
 
+    def reset(self) -> None:
+        """As when nothing was called yet. Calls under way keep their permits of the bulkhead."""
+        for part in (self._retries, self.gates.breaker, self.gates.limiter):
+            if part is not None:
+                part.reset()
+
     async def run(self, way: Way, ask: Ask, work: partial[Any]) -> Any:
         """The call's result, or what the fallback says instead."""
         fallback = self._fallback

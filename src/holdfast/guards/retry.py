@@ -18,6 +18,10 @@ class Retries:
     def __init__(self, name: str, backoff: Backoff, budget: Budget) -> None:
         self._name, self._backoff, self._budget = name, backoff, budget
 
+    def reset(self) -> None:
+        """As when nothing was called yet."""
+        self._budget.reset()
+
     def first(self) -> None:
         """A first attempt begins."""
         self._budget.earn()

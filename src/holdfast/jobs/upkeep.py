@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Awaitable, Callable
 
 from holdfast.jobs.deaths import Deaths
-from holdfast.kernel.clock import monotonic, patience, sleep
+from holdfast.kernel.clock import look_after, monotonic, patience
 from holdfast.kernel.errors import HoldfastError
 from holdfast.kernel.randomness import jittered
 from holdfast.kernel.service import Looping
@@ -86,7 +86,7 @@ class Upkeep(Looping):
             except Exception as error:  # noqa: BLE001  somebody must do it
                 self._trouble = f"upkeep: {error}"
                 note("upkeep.failed", duty="lease", error=repr(error))
-            await sleep(jittered(self._ttl / 3))
+            await look_after(jittered(self._ttl / 3))
 
     async def _serve(self, lease: Lease) -> None:
         """As long as the lease can be renewed. The duties do no harm when two perform them; the lease saves work."""

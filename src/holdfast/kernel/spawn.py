@@ -18,10 +18,15 @@ _tasks: set[asyncio.Task[Any]] = set()
 
 def spawn(work: Coroutine[Any, Any, T], *, name: str) -> asyncio.Task[T]:
     """Run the coroutine beside the caller. asyncio keeps only weak references to tasks; this keeps strong ones."""
-    task = start(work, name=name)
+    task = beside(start(work, name=name))
+    task.add_done_callback(_tell_failure)
+    return task
+
+
+def beside(task: asyncio.Task[T]) -> asyncio.Task[T]:
+    """It goes on by itself, and is kept until it is over."""
     _tasks.add(task)
     task.add_done_callback(_tasks.discard)
-    task.add_done_callback(_tell_failure)
     return task
 
 
@@ -39,7 +44,7 @@ def start(
 
 
 def is_spawned(task: asyncio.Task[Any]) -> bool:
-    """Whether it goes on beside its caller, who does not wait for it."""
+    """Whether it goes on by itself."""
     return task in _tasks
 
 

@@ -11,7 +11,7 @@ from typing import Any, Self, TypeVar
 
 from holdfast.kernel.reality import REALITY
 from holdfast.kernel.world import Alarm, Beside, Body, Flag, Kind, Limit, Mailbox, Thread, World, inhabit
-from holdfast.testing.waits import HandLimit, Wait, Waiter, part_of
+from holdfast.testing.waits import SERVICE, HandLimit, Wait, Waiter, part_of
 
 T = TypeVar("T")
 WAITS = (Kind.NEWS, Kind.LOOK)  # in these nothing is done
@@ -227,7 +227,7 @@ class ManualClock:
         return REALITY.start_thread(name, body)
 
     def start_beside(self, name: str, main: Callable[[], Coroutine[Any, Any, None]], /) -> Beside:
-        return REALITY.start_beside(name, main)
+        return REALITY.start_beside(name, lambda: part_of(SERVICE, main()))
 
     def owns(self, close: Callable[[], None], /) -> Callable[[], None]:
         return REALITY.owns(close)

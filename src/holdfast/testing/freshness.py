@@ -16,11 +16,13 @@ from holdfast.testing.draining import tick
 async def fresh(hf: Holdfast, url: str | None = None) -> AsyncGenerator[Holdfast, None]:
     """`async with fresh(hf):` opens it on a new, empty SQLite file; its schedules begin now. Afterwards it is as before.
 
+    Its guards begin anew: no test meets the open breaker of another.
     `url`: a database of yours, for tests alone. One on PostgreSQL goes by the manual clock that rules here, all of it.
     """
     before = hf.location
     with TemporaryDirectory(prefix="holdfast-test-", ignore_cleanup_errors=True) as folder:
         hf.point_at(url or f"sqlite:///{Path(folder) / 'holdfast.db'}")
+        hf.fleet.anew()
         try:
             await hf.migrate()
             with database_clock(hf):

@@ -20,6 +20,7 @@ from holdfast.kernel.world import Alarm, Kind
 T = TypeVar("T")
 # What the code that runs is part of, such as one run of a drain: its waits are told from those of others.
 _parts: ContextVar[tuple[object, ...]] = ContextVar("holdfast_testing_parts", default=())
+SERVICE = object()  # the part of the program that is the framework's own
 # Beneath these frames of a task or a thread is whoever has started it.
 _BELOW = ("asyncio", "threading", "concurrent")
 _BESIDE = ("contextlib", "holdfast", "functools")
@@ -44,7 +45,7 @@ class Waiter:
         self, moment: float, kind: Kind, loop: asyncio.AbstractEventLoop | None, wake: Callable[[], object]
     ) -> None:
         self.moment, self.kind, self.loop, self.wake = moment, kind, loop, wake
-        self.parts, self.where = _parts.get(), _where() or _task(kind, loop)
+        self.parts, self.where = _parts.get(), _where() or _task(loop)
 
     def ring(self) -> None:
         if self.loop is not None:
@@ -75,12 +76,12 @@ def _where() -> str | None:
     return None
 
 
-def _task(kind: Kind, loop: asyncio.AbstractEventLoop | None) -> str | None:
+def _task(loop: asyncio.AbstractEventLoop | None) -> str | None:
     """Its name, when a task waits in which the program has no line of its own: one that `asyncio.gather` has made of a call."""
     if loop is None:
         return f"thread {threading.current_thread().name!r}"
     task = asyncio.current_task()
-    if task is None or is_spawned(task) or kind is Kind.LOOK:
+    if task is None or is_spawned(task) or SERVICE in _parts.get():
         return None
     return f"task {task.get_name()!r}"
 
