@@ -5,11 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Literal
 
-import msgspec
-
 from holdfast.events.patterns import pattern
 from holdfast.kernel.errors import UsageError
 from holdfast.kernel.names import check_int, check_seconds
+from holdfast.kernel.options import NamedStruct
 
 DAY = 86_400.0
 WEEK = 7 * DAY
@@ -17,7 +16,7 @@ _SLACK = 3_600.0  # seconds between two looks, and by which clocks may differ
 Poison = Literal["wait", "skip"]
 
 
-class EventSettings(msgspec.Struct, frozen=True, kw_only=True):
+class EventSettings(NamedStruct, frozen=True, kw_only=True):
     """`Holdfast(events=EventSettings(keep=30 * 86_400))`. Times are in seconds."""
 
     keep: float = (

@@ -6,11 +6,12 @@ import msgspec
 
 from holdfast.kernel.errors import UsageError
 from holdfast.kernel.names import check_int, check_seconds
+from holdfast.kernel.options import NamedStruct
 from holdfast.kernel.randomness import random
 from holdfast.kernel.show import show
 
 
-class Backoff(msgspec.Struct, frozen=True, kw_only=True):
+class Backoff(NamedStruct, frozen=True, kw_only=True):
     """At most `attempts` runs; after the n-th failure a wait of 0 to `first` · 2ⁿ⁻¹ seconds, at most `ceiling`.
 
     The whole wait is drawn by chance (full jitter), so that a thousand jobs that failed together do not come back

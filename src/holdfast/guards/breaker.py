@@ -19,6 +19,7 @@ from holdfast.kernel.clock import monotonic
 from holdfast.kernel.errors import BreakerOpen, UsageError
 from holdfast.kernel.loops import new_lock
 from holdfast.kernel.names import check_int, check_name, check_seconds
+from holdfast.kernel.options import Named
 from holdfast.kernel.show import show
 from holdfast.kernel.telemetry import note
 
@@ -68,7 +69,7 @@ class Permit:
             self._breaker.given_back(self, was_made=was_made)
 
 
-class Breaker:
+class Breaker(metaclass=Named):
     """`with breaker:` or `async with breaker:` around one call, or `permit = breaker.admit()`; raises BreakerOpen.
 
     It opens when of at least `minimum` (20) calls in the last `window` (60) seconds, or among the last `calls`, a share

@@ -5,9 +5,10 @@ from __future__ import annotations
 from holdfast.guards.checks import check_ratio
 from holdfast.kernel.loops import new_lock
 from holdfast.kernel.names import check_int
+from holdfast.kernel.options import Named
 
 
-class Budget:
+class Budget(metaclass=Named):
     """At most `retries` + `ratio` · calls retries, whatever fails: each call earns a part of a retry, up to `retries` in store.
 
     A retry after a timeout costs two: such calls hold the other side up the longest. Share one budget between all guards

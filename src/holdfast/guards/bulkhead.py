@@ -10,6 +10,7 @@ from holdfast.guards.ways import IN_THREAD, ON_LOOP, Turn, Way, finished, refuse
 from holdfast.kernel.errors import BulkheadFull
 from holdfast.kernel.loops import new_lock
 from holdfast.kernel.names import check_int, check_name, check_seconds
+from holdfast.kernel.options import Named
 
 
 class _Waiter:
@@ -20,7 +21,7 @@ class _Waiter:
         self.has_permit = False  # handed over by whoever released it: nobody can step in between
 
 
-class Bulkhead:
+class Bulkhead(metaclass=Named):
     """`async with bulkhead:` or `with bulkhead:` around one call; raises BulkheadFull.
 
     At most `permits` are inside, at most `waiting` wait, and nobody waits longer than `wait` seconds (None: without end).

@@ -10,6 +10,7 @@ import msgspec
 
 from holdfast.guards.faults import Fault
 from holdfast.kernel.errors import Refused, UsageError
+from holdfast.kernel.options import Named
 from holdfast.kernel.show import show
 
 F = TypeVar("F")
@@ -31,7 +32,7 @@ class Degraded(msgspec.Struct, Generic[F], frozen=True):
         return True
 
 
-class Fallback(Generic[F]):
+class Fallback(Generic[F], metaclass=Named):
     """Calls `function(error)`, or `function()`, when a call was refused or failed with one of the faults in `on`."""
 
     __slots__ = ("_function", "_on", "_wants_error")

@@ -27,6 +27,7 @@ from holdfast.guards.ways import IN_THREAD, ON_LOOP, finished, refuse_on_loop
 from holdfast.kernel.awaits import around
 from holdfast.kernel.errors import UsageError
 from holdfast.kernel.names import check_name, check_seconds
+from holdfast.kernel.options import Named
 from holdfast.kernel.show import show
 
 _LEAST = 1e-9  # that a call may cost
@@ -52,7 +53,7 @@ class Options(TypedDict, total=False):
     repeatable: bool  # False: what nobody knows the outcome of is not called again
 
 
-class Calls(Generic[D_co]):
+class Calls(Generic[D_co], metaclass=Named):
     """What a guard and `guard.keyed(…)` have in common: ways to call."""
 
     __slots__ = ("_ask", "_pipeline")

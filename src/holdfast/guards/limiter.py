@@ -21,6 +21,7 @@ from holdfast.kernel.clock import monotonic
 from holdfast.kernel.errors import RateLimited, UsageError
 from holdfast.kernel.loops import new_lock
 from holdfast.kernel.names import check_int, check_name, check_seconds
+from holdfast.kernel.options import Named
 from holdfast.kernel.show import show
 from holdfast.kernel.telemetry import note
 
@@ -30,7 +31,7 @@ _SHORTEST = 0.001  # seconds between asking a fleet for quota
 _UNCALLED = 0.5  # seconds after which who waits for it asks by himself
 
 
-class Limiter(LimiterLooks):
+class Limiter(LimiterLooks, metaclass=Named):
     """`async with limiter:` or `await limiter.take()` waits for its turn; raises RateLimited when that is too far away.
 
     `rate` calls a second, and `burst` of them at once (as many as come in a second, when not said). With `floor` or

@@ -8,6 +8,7 @@ from typing import Any
 import msgspec
 
 from holdfast.kernel.errors import UsageError
+from holdfast.kernel.options import check_options
 
 
 class Options(msgspec.Struct, frozen=True, kw_only=True):
@@ -30,9 +31,7 @@ _NAMES = Options.__struct_fields__
 
 
 def options(base: Options, changes: dict[str, Any]) -> Options:
-    for name in changes:
-        if name not in _NAMES:
-            raise UsageError(f"There is no option {name!r}. There are: {', '.join(_NAMES)}.")
+    check_options("enqueue", changes, _NAMES)
     return msgspec.structs.replace(base, **changes)
 
 

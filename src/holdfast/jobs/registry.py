@@ -19,10 +19,12 @@ from holdfast.jobs.schedule import Schedule
 from holdfast.jobs.signature import Signature
 from holdfast.jobs.task import Sender, Task
 from holdfast.kernel.errors import UsageError
+from holdfast.kernel.options import check_options, options_of
 from holdfast.kernel.show import show
 from holdfast.store.ports import Tx
 
 OnDead = Callable[[Job, Tx], Awaitable[Any]]
+_OPTIONS = options_of(declare)[2:]  # behind the function and its arguments
 _OWNERS = ("self", "cls")
 
 
@@ -41,11 +43,8 @@ class Registry:
         _refuse_odd(function)
         signature = Signature(function, Job)
         signature.supply(self.resources.factories)
-        try:
-            declaration = declare(function, signature.names, **options)
-        except TypeError as error:
-            told = str(error).replace("declare() got an unexpected keyword argument", "there is no option")
-            raise UsageError(f"@hf.task on {function.__qualname__}: {told}.") from None
+        check_options(f"@hf.task on {function.__qualname__}", options, _OPTIONS)
+        declaration = declare(function, signature.names, **options)
         task: Task[Any, Any] = Task(function, declaration, signature, sender)
         if declaration.process:
             _refuse_far(task)

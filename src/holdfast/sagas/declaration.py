@@ -8,13 +8,14 @@ from holdfast.events.patterns import check_type
 from holdfast.guards.backoff import Backoff
 from holdfast.kernel.errors import UsageError
 from holdfast.kernel.names import check_name, check_seconds
+from holdfast.kernel.options import NamedStruct
 from holdfast.kernel.show import show
 
 UNDO_RETRY = Backoff(attempts=6, first=1.0, ceiling=300.0)
 _set = msgspec.structs.force_setattr
 
 
-class SagaOptions(msgspec.Struct, frozen=True, kw_only=True):
+class SagaOptions(NamedStruct, frozen=True, kw_only=True):
     queue: str = "default"
     priority: int = 0
     aliases: tuple[str, ...] = ()  # names that it had before: sagas that were started under them go on

@@ -10,6 +10,7 @@ from holdfast.jobs.registry import Registry
 from holdfast.jobs.task import Sender
 from holdfast.kernel.codec import encode
 from holdfast.kernel.errors import UsageError
+from holdfast.kernel.options import check_options
 from holdfast.kernel.outcomes import RESULT_LIMIT
 from holdfast.sagas.choreography import Choreography
 from holdfast.sagas.declaration import SagaOptions
@@ -44,11 +45,8 @@ class Sagas:
     # --- declaring ---
 
     def declare(self, name: str, function: Callable[..., Any], options: dict[str, Any]) -> Saga:
-        try:
-            said = SagaOptions(**options)
-        except TypeError as error:
-            names = ", ".join(SagaOptions.__struct_fields__)
-            raise UsageError(f"@hf.saga({name!r}): {error}. There are: {names}.") from None
+        check_options(f"@hf.saga({name!r})", options, SagaOptions.__struct_fields__)
+        said = SagaOptions(**options)
         self._refuse_twin(name, function)
         script = Script(function, said, self.refs)
         saga = Saga(name, script, registry=self._registry, sender=self._sender, store=self._its_store)
