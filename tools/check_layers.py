@@ -16,6 +16,7 @@ LAYERS = {
     "vault": 2,
     "blobs": 2,
     "fleet": 3,
+    "sqlalchemy": 3,
     "jobs": 4,
     "events": 5,
     "sagas": 6,

@@ -59,6 +59,10 @@ class Portal:
         self.send(errand)
         return errand.result() if back is None else back.serve(errand)
 
+    def open(self) -> None:
+        """Open the store here, unless it is open."""
+        self.run(_nothing)
+
     def send(self, errand: Errand[Any]) -> None:
         """Begin it on the loop."""
         with self._lock:
@@ -188,6 +192,10 @@ class BlockingTx:
             self._portal.run(partial(point.__aexit__, type(error), error, error.__traceback__))
             raise
         self._portal.run(partial(point.__aexit__, None, None, None))
+
+
+async def _nothing() -> None:
+    """The way to the loop opens the store."""
 
 
 def inner(tx: object) -> object:

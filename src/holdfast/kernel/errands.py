@@ -27,9 +27,16 @@ _sent: ContextVar[tuple[asyncio.Task[Any] | None, object] | None] = ContextVar(
 
 
 def whoever() -> object:
-    """Who stands still while this runs: the thread that has sent this task as its errand, else the task itself."""
+    """Who stands still while this runs: the thread that has sent this task as its errand, else the task itself; this thread, where no loop runs."""
+    if asyncio._get_running_loop() is None:  # noqa: SLF001  the public one raises where there is none
+        return _here()
     task, sent = asyncio.current_task(), _sent.get()
     return sent[1] if sent is not None and sent[0] is task else task
+
+
+def _here() -> object:
+    """Of one and the same call in a thread, or of a thread, always the same."""
+    return this_call() or threading.current_thread()
 
 
 class Errand(Generic[T]):
@@ -54,7 +61,7 @@ class Errand(Generic[T]):
         return self._process != os.getpid()
 
     def begin(self, loop: asyncio.AbstractEventLoop) -> None:
-        self._loop, self._sender = loop, this_call() or threading.current_thread()
+        self._loop, self._sender = loop, _here()
         loop.call_soon_threadsafe(self._start)  # in the context of this thread
 
     def result(self) -> T:

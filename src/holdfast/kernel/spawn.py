@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextvars
 from collections.abc import Callable, Coroutine, Generator, Iterable
+from concurrent.futures import Future
 from contextlib import suppress
 from typing import Any, Generic, TypeVar
 
@@ -147,18 +148,52 @@ class Reply(Generic[T]):
         return self._future.cancelled()
 
     @property
-    def loop(self) -> asyncio.AbstractEventLoop:
+    def loop(self) -> asyncio.AbstractEventLoop | None:
+        """Where it is waited for; None: in a thread without a loop."""
         return self._loop
+
+
+class ThreadReply(Reply[T]):
+    """An answer that a thread gives to another thread, which has no loop: whoever awaits it stands still until it is there."""
+
+    def __init__(self) -> None:
+        self._ending: Future[T] = Future()
+
+    def __await__(self) -> Generator[Any, None, T]:
+        return self.wait()
+        yield  # a generator that never yields: it waits inside
+
+    def wait(self) -> T:
+        return self._ending.result()
+
+    def fill(self, value: T | BaseException) -> None:
+        if self._ending.done():
+            return
+        if isinstance(value, BaseException):
+            self._ending.set_exception(value)
+        else:
+            self._ending.set_result(value)
+
+    def forget(self) -> None:
+        """Nobody has to: no loop complains."""
+
+    @property
+    def given_up(self) -> bool:
+        return False
+
+    @property
+    def loop(self) -> None:
+        return None
 
 
 def deliver(answers: Iterable[tuple[Reply[Any], Any]]) -> None:
     """Answer many, with one wake-up for each loop of another thread that waits."""
     here = asyncio._get_running_loop()  # noqa: SLF001  the public one raises where there is none
-    by_loop: dict[asyncio.AbstractEventLoop, list[tuple[Reply[Any], Any]]] = {}
+    by_loop: dict[asyncio.AbstractEventLoop | None, list[tuple[Reply[Any], Any]]] = {}
     for answer in answers:
         by_loop.setdefault(answer[0].loop, []).append(answer)
     for loop, batch in by_loop.items():
-        if loop is here:
+        if loop is here or loop is None:
             _fill_all(batch)
             continue
         try:

@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, suppress
 from types import TracebackType
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING, Any, Self
 from weakref import WeakSet
 
 from holdfast.events.bus import Bus
@@ -37,12 +37,15 @@ from holdfast.runtime.outbox import OutboxView
 from holdfast.runtime.views import Blocking, JobsView, QueuesView
 from holdfast.runtime.workers import WorkersView
 from holdfast.sagas.sagas import Sagas
+from holdfast.sqlalchemy.engines import Engines
 from holdfast.store.ports import Store, Tx
 from holdfast.transport.port import Transport
 from holdfast.views.cache import Caches
 from holdfast.views.registry import ViewRegistry
 
 if TYPE_CHECKING:
+    from sqlalchemy.ext.asyncio import AsyncEngine, AsyncSession
+
     from holdfast.fleet.redis import RedisGuards
 
 DEFAULT_QUEUES = {"default": 50}
@@ -107,7 +110,8 @@ class Holdfast(Declaring, DeclaringSagas, DeclaringViews, DeclaresCache, Eventin
         self.dead = DeadLetters(self.store, self.registry)
         self.unknown = UnknownJobs(self.store)
         self.outbox = OutboxView(self.store, self.bus)
-        self.blocking = Blocking(self.portal, self.bus.emitter)
+        self.engines = Engines(self.location.kind, self.location.address, self.store, self.portal.open)
+        self.blocking = Blocking(self.portal, self.bus.emitter, self.engines)
         tell_child(self)  # after its store
 
     def _share(self) -> None:
@@ -187,6 +191,7 @@ class Holdfast(Declaring, DeclaringSagas, DeclaringViews, DeclaresCache, Eventin
                 await self._guards.close()
             if self.bus.wire is not None:
                 await self.bus.wire.close()
+            await self.engines.close()
             await self.store.close()
         finally:  # not before: a thread would open the store again while it is being closed
             self._entered, self.portal.home, self._leaving = False, None, None
@@ -198,6 +203,17 @@ class Holdfast(Declaring, DeclaringSagas, DeclaringViews, DeclaresCache, Eventin
     def transaction(self) -> AbstractAsyncContextManager[Tx]:
         """A transaction of the store's database: the block's end commits, an exception rolls back."""
         return self.store.transaction()
+
+    def sqlalchemy(self) -> AsyncEngine:
+        """SQLAlchemy's engine over this database: on SQLite over Holdfast's own connections, on PostgreSQL over asyncpg."""
+        return self.engines.engine()
+
+    def session(self, **options: Any) -> AsyncSession:
+        """`async with hf.session() as session:` SQLAlchemy's session, which is also what `tx=` takes. You commit it.
+
+        Options are those of AsyncSession; `expire_on_commit` is False unless you say otherwise.
+        """
+        return self.engines.session(**options)
 
     def _saga_services(self, owner: str, lease: float) -> list[Service]:
         """They wait for events that somebody has to publish, also when the program hears none in other ways."""

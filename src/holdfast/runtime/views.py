@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from contextlib import AbstractContextManager
-from typing import Any, ParamSpec, TypeVar
+from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
 
 from holdfast.events.catalog import EventType
 from holdfast.events.emitting import Emitter
@@ -11,10 +11,15 @@ from holdfast.jobs.blocking import BlockingTx, Portal
 from holdfast.jobs.handle import Handle
 from holdfast.jobs.task import Call, Task
 from holdfast.kernel.awaits import must_await_all
+from holdfast.sqlalchemy.engines import Engines
 from holdfast.store.event_records import Emitted
 from holdfast.store.ports import Store
 from holdfast.store.records import Count, JobRecord, Paused
 from holdfast.store.states import State
+
+if TYPE_CHECKING:
+    from sqlalchemy import Engine
+    from sqlalchemy.orm import Session
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -66,8 +71,8 @@ class QueuesView:
 class Blocking:
     """The engine for sync code. An error on a running loop."""
 
-    def __init__(self, portal: Portal, emitter: Emitter) -> None:
-        self._portal, self._emitter = portal, emitter
+    def __init__(self, portal: Portal, emitter: Emitter, engines: Engines) -> None:
+        self._portal, self._emitter, self._engines = portal, emitter, engines
 
     def emit(
         self,
@@ -93,6 +98,15 @@ class Blocking:
         """A transaction of the store's database for this thread: `tx` is also what `enqueue_sync` takes."""
         return self._portal.entered(self._portal.transaction())
 
+    def sqlalchemy(self) -> Engine:
+        """SQLAlchemy's sync engine over this database: on SQLite over Holdfast's own connections, on PostgreSQL over psycopg."""
+        return self._engines.blocking()
+
+    def session(self, **options: Any) -> Session:
+        """`with hf.blocking.session() as session:` SQLAlchemy's session, which is also what `tx=` takes. You commit it."""
+        return self._engines.blocking_session(**options)
+
     def close(self) -> None:
         """Close the store, when sync code has opened it. Not needed at the end of a program."""
+        self._engines.close_blocking()
         self._portal.close()

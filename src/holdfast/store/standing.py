@@ -24,6 +24,7 @@ class Standing:
     def __init__(self) -> None:
         self.failure: BaseException | None = None
         self.savepoints: list[Savepoint] = []
+        self.how = _HOW
         self._is_final = False
         self._number = 0
 
@@ -43,7 +44,7 @@ class Standing:
             if isinstance(failure, asyncio.CancelledError)
             else f"has failed ({_short(failure)})"
         )
-        error = TransactionEnded(f"A statement of this transaction {told}, so {what}. {_HOW}")
+        error = TransactionEnded(f"A statement of this transaction {told}, so {what}. {self.how}")
         error.__cause__ = failure
         return error
 

@@ -18,7 +18,7 @@ _WHY = (
 )
 _INSTEAD = (
     "Use `async with hf.transaction() as tx:` and pass that tx; its execute and fetch run your own statements "
-    "in the transaction that stores the job."
+    "in the transaction that stores the job. For SQLAlchemy, pass a session of `hf.session()`."
 )
 
 
@@ -33,6 +33,8 @@ def refuse(tx: object) -> NoReturn:
 
 def _reason(tx: object) -> str:
     packages = {cls.__module__.partition(".")[0] for cls in type(tx).__mro__}
+    if driver_of(tx).startswith(DRIVER):
+        return "It makes connections and has no transaction. Pass a session or connection that it has made."
     if "sqlalchemy" in packages and (dialect := _dialect(tx)) not in ("sqlite", None):
         return f"It leads to {dialect}, and this store is a SQLite file."
     return next((why for names, why in _REASONS if packages & names), "It is no transaction of this store.")
@@ -52,13 +54,31 @@ _REASONS = (
 )
 
 
-def _dialect(tx: Any) -> str | None:
-    """Where a SQLAlchemy connection, session or engine leads, without connecting."""
+DRIVER = "holdfast"  # of SQLAlchemy's dialects over this store
+
+
+def driver_of(tx: Any) -> str:
+    """By which driver a SQLAlchemy connection, session or engine leads to its database; empty: it is none, or has no bind."""
     try:
-        bind = tx.get_bind() if hasattr(tx, "get_bind") else tx
-        return str(bind.dialect.name)
+        return str(_bind(tx).dialect.driver)
     except Exception:  # noqa: BLE001  a session without a bind; it is refused anyway
+        return ""
+
+
+def is_engine(tx: Any) -> bool:
+    return not hasattr(tx, "get_bind") and not hasattr(tx, "in_transaction")
+
+
+def _dialect(tx: Any) -> str | None:
+    """Where it leads, without connecting."""
+    try:
+        return str(_bind(tx).dialect.name)
+    except Exception:  # noqa: BLE001  as above
         return None
+
+
+def _bind(tx: Any) -> Any:
+    return tx.get_bind() if hasattr(tx, "get_bind") else tx
 
 
 # Another library on the file.

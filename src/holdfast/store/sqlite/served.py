@@ -83,18 +83,20 @@ class Served:
         """What was asked before is still done. Whoever asks again waits for the same end."""
         await self.dismiss()
 
-    def dismiss(self) -> Reply[None]:
+    def dismiss(self, kind: type[Reply[Any]] = Reply) -> Reply[None]:
         """Ask it to stop. It does so whether anyone waits for the reply or not."""
         self.leaving = self._dismissed = True
-        reply: Reply[None] = Reply()
+        reply: Reply[None] = kind()
         # A forked child has no such thread.
-        if self._thread is None or self._process != os.getpid() or not self._hand_over(Stop(reply)):
+        if self._thread is None or not self.is_of_this_process or not self._hand_over(Stop(reply)):
             reply.fill(None)
         return reply
 
-    async def run(self, call: Callable[[Db], T], *, urgent: bool = False) -> T:
-        """The answer comes after the commit."""
-        reply: Reply[T] = Reply()
+    async def run(
+        self, call: Callable[[Db], T], *, urgent: bool = False, kind: type[Reply[Any]] = Reply
+    ) -> T:
+        """The answer comes after the commit. `kind` is how the caller waits: on its loop, or as a thread without one."""
+        reply: Reply[T] = kind()
         self._put(Work(call, reply, urgent))
         return await reply
 
@@ -117,6 +119,10 @@ class Served:
     @property
     def is_begun(self) -> bool:
         return self._thread is not None
+
+    @property
+    def is_of_this_process(self) -> bool:
+        return self._process == os.getpid()
 
     @property
     def is_spent(self) -> bool:

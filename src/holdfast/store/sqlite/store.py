@@ -5,16 +5,18 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Collection
 from functools import partial
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import apsw
 
 from holdfast.kernel.errors import CommitUnknown, UnsupportedStore, UsageError, WrongConnection
 from holdfast.kernel.forks import keep, tell_child
 from holdfast.kernel.loops import new_lock
+from holdfast.kernel.spawn import Reply, ThreadReply
 from holdfast.store.sqlite import refusals, schema
 from holdfast.store.sqlite.audit import Audit
 from holdfast.store.sqlite.cache import Cache
+from holdfast.store.sqlite.carriers import adopt, lent_by
 from holdfast.store.sqlite.claims import Claims
 from holdfast.store.sqlite.connection import Db
 from holdfast.store.sqlite.dead import Dead
@@ -68,7 +70,7 @@ class SqliteStore:
         """All that it consists of, not open yet."""
         self._lock = new_lock()  # who opens: several loops may do so at once
         self._writer, self._reader = self._new_threads()
-        self.wakeups = Wakeups(self.path, partial(self._opened, reading=True), self._check)
+        self.wakeups = Wakeups(self.path, partial(self._opened, reading=True), self.check)
         self.jobs = Jobs(self)
         self.claims = Claims(self)
         self.holds = Holds(self)
@@ -189,10 +191,18 @@ class SqliteStore:
         return [migration.name for migration in missing]
 
     def transaction(self) -> SqliteTx:
-        return SqliteTx(self._open_session, self.path, self.wakeups.hint)
+        return SqliteTx(self.open_session, self.path, self.wakeups.hint)
 
-    async def _open_session(self) -> Session:
-        return await self._writer.open_session()  # of the writer that is there when the block begins
+    async def open_session(self, reply: type[Reply[Any]]) -> Session:
+        return await self._writer.open_session(reply)  # of the writer that is there when the block begins
+
+    async def write_from_thread(self, call: Callable[[Db], T]) -> T:
+        """For a thread without a loop, which stands still meanwhile."""
+        return await self._writer.run(call, kind=ThreadReply)
+
+    def new_reader(self) -> Db:
+        """A connection for reading, whose owner closes it. The store is open."""
+        return self._opened(reading=True)
 
     def twin(self) -> SqliteStore:
         """Itself: its threads answer on the loop of whoever asks."""
@@ -220,7 +230,10 @@ class SqliteStore:
             if tx.path != self.path and not _is_same_file(tx.path, self.path):
                 raise WrongConnection(f"This transaction is of {tx.path!r}, and the store is {self.path!r}.")
             return await tx.run(call)
-        return refusals.refuse(tx)
+        lent = await adopt(tx)
+        if not _is_same_file(lent.path, self.path):
+            raise WrongConnection(f"This session is of {lent.path!r}, and the store is {self.path!r}.")
+        return await lent.run(call)
 
     async def _write(self, call: Callable[[Db], T], *, urgent: bool, repeatable: bool) -> T:
         try:
@@ -230,7 +243,8 @@ class SqliteStore:
                 raise
             return await still_unknown(unknown, self._writer.run(call, urgent=urgent))
 
-    def _check(self) -> None:
+    def check(self) -> None:
+        """Raise unless it is open, and in this process."""
         self._reader.check()
 
     def check_free(self) -> None:
@@ -238,10 +252,15 @@ class SqliteStore:
 
     def hint(self, queues: Collection[str], *, tx: object | None = None) -> None:
         """After the commit: now, or when the transaction has ended well."""
-        if isinstance(tx, SqliteTx):
-            tx.news.update(queues)
-        else:
+        if tx is None:
             self.wakeups.tell(queues)
+        else:
+            (tx if isinstance(tx, SqliteTx) else lent_by(tx)).news.update(queues)
+
+    @property
+    def is_open_here(self) -> bool:
+        """In this process: a forked child has none of its parent's threads."""
+        return self._writer.running and self._writer.is_of_this_process
 
     async def read(self, call: Callable[[Db], T]) -> T:
         return await self._reader.run(call)

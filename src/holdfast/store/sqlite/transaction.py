@@ -29,8 +29,13 @@ T = TypeVar("T")
 class SqliteTx:
     """`tx.execute`, `tx.fetch`, and what the verbs write through `tx=`: all of it commits together, or none."""
 
+    reply: type[Reply[Any]] = Reply
+
     def __init__(
-        self, begin: Callable[[], Awaitable[Session]], path: str, hint: Callable[[set[str]], None]
+        self,
+        begin: Callable[[type[Reply[Any]]], Awaitable[Session]],
+        path: str,
+        hint: Callable[[set[str]], None],
     ) -> None:
         self._begin, self._hint = begin, hint
         self.news: set[str] = set()  # queues in which it has stored jobs
@@ -41,7 +46,7 @@ class SqliteTx:
     async def __aenter__(self) -> Self:
         if self._session is not None:
             raise UsageError("A transaction is entered once. Ask for another with hf.transaction().")
-        self._session = await self._begin()
+        self._session = await self._begin(self.reply)
         return self
 
     async def __aexit__(
@@ -49,7 +54,7 @@ class SqliteTx:
     ) -> None:
         if self._session is not None:
             self._session.owner = None
-        reply: Reply[None] = Reply()
+        reply: Reply[None] = self.reply()
         forgotten = self.awaits.at_end(well=kind is None)
         commits = kind is None and forgotten is None
         self._put(End(reply, commit=commits), reply)
@@ -105,7 +110,7 @@ class SqliteTx:
         return await self._answer(run)
 
     async def _answer(self, call: Callable[[Db], T]) -> T:
-        reply: Reply[T] = Reply()
+        reply: Reply[T] = self.reply()
         self._put(Work(call, reply), reply)
         with self.standing.failing(asyncio.CancelledError):
             return await reply

@@ -32,11 +32,11 @@ _STEPS_BETWEEN_LOOKS = 20_000  # of SQLite's machine, between two looks at the c
 class Session:
     """A caller's own transaction: it holds the write lock from its first piece of work until its last."""
 
-    def __init__(self) -> None:
+    def __init__(self, begun: Reply[None], owner: object) -> None:
         self.box = mailbox()
-        self.begun: Reply[None] = Reply()
+        self.begun = begun
         self.process = os.getpid()
-        self.owner: object | None = whoever()  # until it leaves the block
+        self.owner: object | None = owner  # until it leaves the block
         self.ended: str | None = None  # why no more work is taken
         self.answering: Work[Any] | End | None = None  # what the thread has taken last, and answers
         self.standing = Standing()
@@ -61,14 +61,15 @@ class Writer(Served):
         self._works: list[Work[Any]] = []
         self._sessions: list[Session] = []
 
-    async def open_session(self) -> Session:
-        session = Session()
+    async def open_session(self, reply: type[Reply[Any]] = Reply) -> Session:
+        """`reply` is how the caller waits: on its loop, or as a thread without one."""
+        session = Session(reply(), whoever())
         self._put(session)
         try:
             await session.begun
         except BaseException:
             # Or it would begin later, and hold the lock for nobody.
-            session.box.put(End(Reply(), commit=False))
+            session.box.put(End(reply(), commit=False))
             raise
         self._session_open = session
         return session
@@ -81,8 +82,9 @@ class Writer(Served):
         session = self._session_open
         if session is not None and session.ended is None and session.owner is whoever():
             raise UsageError(
-                "This is inside a transaction (`hf.transaction() as tx`), which holds the only write lock of the SQLite file, "
-                "so it would wait for itself. Pass tx=tx, or do it after the block."
+                "This is inside a transaction (`hf.transaction() as tx`, or a SQLAlchemy session that has written), which holds "
+                "the only write lock of the SQLite file, so it would wait for itself. Pass tx=tx (or tx=session), or do it "
+                "after the block."
             )
 
     def _open(self) -> None:

@@ -1,0 +1,1 @@
+"""SQLAlchemy on Holdfast's stores. Nothing of SQLAlchemy is imported before it is used."""

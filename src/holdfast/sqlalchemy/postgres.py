@@ -1,0 +1,66 @@
+"""Engines over a PostgreSQL store: with connections of their own, by the store's URL."""
+
+from __future__ import annotations
+
+from typing import Any
+from urllib.parse import parse_qsl, urlsplit
+
+from sqlalchemy import Engine, create_engine
+from sqlalchemy.engine import URL, make_url
+from sqlalchemy.ext.asyncio import AsyncEngine, create_async_engine
+from sqlalchemy.pool import NullPool
+
+from holdfast.kernel.errors import UsageError
+from holdfast.kernel.ids import new_id
+from holdfast.store.postgres.url import Target, parse
+
+POOL_SIZE = 5  # connections of this process beside those of the store
+_OF_LIBPQ = {"sslmode": "ssl"}  # what asyncpg calls it
+
+
+class PostgresEngines:
+    def __init__(self, address: str) -> None:
+        self._target = parse(address)
+
+    def make(self) -> AsyncEngine:
+        return create_async_engine(url_of(self._target, "asyncpg"), **_options(self._target))
+
+    def make_blocking(self) -> Engine:
+        try:
+            import psycopg  # noqa: F401, PLC0415  for sync programs only
+        except ImportError as error:
+            raise UsageError("A sync engine on PostgreSQL needs psycopg: install psycopg[binary].") from error
+        options: dict[str, Any] = {"pool_size": POOL_SIZE, "pool_pre_ping": True}
+        if _is_pooled(self._target):
+            options = {"poolclass": NullPool, "connect_args": {"prepare_threshold": None}}
+        return create_engine(url_of(self._target, "psycopg"), **options)
+
+    def shut(self) -> None:
+        """Nothing of the store is lent to them."""
+
+
+def url_of(target: Target, driver: str) -> URL:
+    """Without what is ours: `parse` has taken it out."""
+    url = make_url(target.dsn).set(drivername=f"postgresql+{driver}")
+    if driver == "asyncpg":
+        query = {_OF_LIBPQ.get(name, name): value for name, value in parse_qsl(urlsplit(target.dsn).query)}
+        url = url.set(query=query)
+    return url
+
+
+def _options(target: Target) -> dict[str, Any]:
+    if not _is_pooled(target):
+        return {"pool_size": POOL_SIZE, "pool_pre_ping": True}
+    # Behind a PgBouncer without prepared statements; asyncpg prepares each all the same, so names must be its own.
+    return {
+        "poolclass": NullPool,
+        "connect_args": {
+            "statement_cache_size": 0,
+            "prepared_statement_cache_size": 0,
+            "prepared_statement_name_func": lambda: f"holdfast_{new_id()}",
+        },
+    }
+
+
+def _is_pooled(target: Target) -> bool:
+    return target.statement_cache_size == 0

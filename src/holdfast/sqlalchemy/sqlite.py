@@ -1,0 +1,63 @@
+"""Engines over a SQLite store: their connections are the store's own."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+from weakref import WeakSet
+
+from sqlalchemy import Engine, create_engine
+from sqlalchemy.dialects import registry
+from sqlalchemy.engine import URL
+from sqlalchemy.ext.asyncio import AsyncEngine, create_async_engine
+
+from holdfast.sqlalchemy.async_connection import AsyncConnection
+from holdfast.sqlalchemy.dialect_sync import DRIVER
+from holdfast.sqlalchemy.queued_connection import QueuedConnection
+from holdfast.sqlalchemy.store_connection import StoreConnection
+from holdfast.sqlalchemy.waiting import wait
+
+if TYPE_CHECKING:
+    from holdfast.store.sqlite.store import SqliteStore
+
+
+def register() -> None:
+    """Let SQLAlchemy know `sqlite+holdfast://`."""
+    registry.register(f"sqlite.{DRIVER}", "holdfast.sqlalchemy.dialect_sync", "dialect")
+    registry.register(f"sqlite.{DRIVER}_async", "holdfast.sqlalchemy.dialect_async", "dialect")
+
+
+class SqliteEngines:
+    def __init__(self, store: Any, opened: Callable[[], None]) -> None:
+        register()
+        self._store: SqliteStore = store
+        self._opened = opened
+        self._given: WeakSet[StoreConnection] = WeakSet()
+
+    def make(self) -> AsyncEngine:
+        return create_async_engine(self._url(f"{DRIVER}_async"), creator=self._connect)
+
+    def make_blocking(self) -> Engine:
+        return create_engine(self._url(DRIVER), creator=self._connect_blocking)
+
+    def _url(self, driver: str) -> URL:
+        return URL.create(f"sqlite+{driver}", database=self._store.path)
+
+    def _connect(self) -> AsyncConnection:
+        connection = wait(AsyncConnection.open(self._store))
+        self._given.add(connection)
+        return connection
+
+    def _connect_blocking(self) -> QueuedConnection:
+        connection = QueuedConnection(self._store, self._open)
+        self._given.add(connection)
+        return connection
+
+    def _open(self) -> None:
+        if not self._store.is_open_here:
+            self._opened()
+
+    def shut(self) -> None:
+        for each in tuple(self._given):
+            each.rollback()
+            each.shut()
