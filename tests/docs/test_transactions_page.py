@@ -15,6 +15,7 @@ async def test_the_section_on_errors(hf):
         if "holdfast.errors" in code or "savepoint" in code:
             exec(code, names)
     async with hf.transaction() as tx:
+        await tx.execute("DROP TABLE IF EXISTS orders")  # databases are used again
         await tx.execute("CREATE TABLE orders (id INTEGER PRIMARY KEY)")
         await tx.execute("CREATE TABLE days (day TEXT PRIMARY KEY, orders INTEGER)")
     assert [await names["place"](1), await names["place"](1)] == [True, False]
@@ -23,5 +24,6 @@ async def test_the_section_on_errors(hf):
         for _ in range(3):
             await names["count_order"](tx, "monday")
         assert await tx.fetch("SELECT day, orders FROM days") == [("monday", 3)]
+    async with hf.transaction() as tx:
         await tx.execute("DROP TABLE orders")
         await tx.execute("DROP TABLE days")

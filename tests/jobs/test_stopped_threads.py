@@ -7,7 +7,6 @@ import queue
 import sys
 import threading
 import time
-from contextlib import AsyncExitStack
 from functools import partial
 from pathlib import Path
 
@@ -257,10 +256,14 @@ async def test_a_task_that_is_stopped_while_it_waits_for_a_transaction_holds_non
 
     async def hold_all(seconds):
         """Every transaction that there may be at once."""
-        async with AsyncExitStack() as stack:
-            for _ in range(at_once):
-                await stack.enter_async_context(hf.transaction())
-            await asyncio.sleep(seconds)
+        all_held = asyncio.Barrier(at_once)
+
+        async def hold():
+            async with hf.transaction():
+                await all_held.wait()
+                await asyncio.sleep(seconds)
+
+        await asyncio.gather(*(hold() for _ in range(at_once)))
 
     for _ in range(3):
         await ship.enqueue()

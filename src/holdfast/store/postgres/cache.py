@@ -216,10 +216,10 @@ class Cache(Subject):
         await self._database.write(partial(invalidate, keys), repeatable=True)
 
     async def invalidate_tags(self, tags: Sequence[str], *, tx: object | None = None) -> None:
-        if tx is None:
+        if (executor := await self._executor(tx)) is None:
             await self._tags.invalidate(tags)
         else:
-            await (await self._home.adopt(tx)).run(invalidate_tags(tags))
+            await executor.run(invalidate_tags(tags))
 
     async def find(self, *, after: str | None = None, limit: int = 100) -> list[CacheRecord]:
         return await self._database.read(partial(find, after, limit))

@@ -14,6 +14,7 @@ from holdfast.kernel.errors import CommitUnknown, SchemaMissing, StoreError, Tra
 from holdfast.kernel.forks import disown, keep, tell_child
 from holdfast.kernel.randomness import jittered
 from holdfast.kernel.telemetry import note
+from holdfast.store.blocks import Blocks
 from holdfast.store.postgres.failures import FAILURES, is_fenced, is_lost, is_transient, is_unsent, translate
 from holdfast.store.postgres.patience import Patience
 from holdfast.store.postgres.pool import Pool
@@ -125,6 +126,7 @@ class Database:
 
     def __init__(self, target: Target) -> None:
         self.target = target
+        self.blocks = Blocks()
         self.missing: list[str] = []  # migrations that the tables lack; nothing works until they are applied
         self.patience = Patience(max(1, target.pool_size // 4))
         self.pool = Pool(lambda: connect(target), size=target.pool_size, wait=target.pool_wait)

@@ -100,8 +100,7 @@ class Jobs(Subject):
     ) -> list[Enqueued]:
         if not jobs:
             return []
-        if tx is not None:
-            executor = await self._home.adopt(tx)
+        if (executor := await self._executor(tx)) is not None:
             answers = await executor.run(enqueue(jobs, again=again))
         elif not again and len(jobs) == 1 and jobs[0].is_plain and self._home.wakeups.may_tell():
             answers, told = await self._and_tell(jobs[0])

@@ -78,15 +78,15 @@ class Keys(Subject):
         self, scope: KeyScope, key: str, *, fingerprint: str, lease: float, tx: object | None = None
     ) -> Begun:
         make = partial(begin, scope, key, fingerprint=fingerprint, lease=lease)
-        if tx is None:
+        if (executor := await self._executor(tx)) is None:
             return await self._database.write(make)
-        return await (await self._home.adopt(tx)).run(make())
+        return await executor.run(make())
 
     async def finish(self, claim: KeyClaim, response: str, *, keep: float, tx: object | None = None) -> bool:
         make = partial(finish, claim, response, keep=keep)
-        if tx is None:
+        if (executor := await self._executor(tx)) is None:
             return await self._database.write(make)
-        return await (await self._home.adopt(tx)).run(make())
+        return await executor.run(make())
 
     async def abandon(self, claim: KeyClaim) -> bool:
         return await self._database.write(partial(abandon, claim))

@@ -195,8 +195,7 @@ class Outbox(Subject):
     ) -> list[Emitted]:
         if not events:
             return []
-        if tx is not None:
-            executor = await self._home.adopt(tx)
+        if (executor := await self._executor(tx)) is not None:
             answers = await executor.run(emit(events, again=again))
         else:
             answers = await self._emit(events, again=again)

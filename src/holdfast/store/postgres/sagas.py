@@ -168,8 +168,8 @@ class Sagas(Subject):
     async def start(self, sagas: Sequence[NewSaga], *, tx: object | None = None) -> list[StartedSaga]:
         if not sagas:
             return []
-        if tx is not None:
-            started = await (await self._home.adopt(tx)).run(start(sagas))
+        if (executor := await self._executor(tx)) is not None:
+            started = await executor.run(start(sagas))
         else:
             started = await self._started(sagas)
         self._home.hint({each.job.queue for each in sagas}, tx=tx)
@@ -222,8 +222,8 @@ class Sagas(Subject):
         self, saga_id: str, name: str, value: str = "null", *, tx: object | None = None
     ) -> SagaAnswer:
         make = partial(saga_waits.signal, saga_id, name, value)
-        if tx is not None:
-            answer = await (await self._home.adopt(tx)).run(make())
+        if (executor := await self._executor(tx)) is not None:
+            answer = await executor.run(make())
         else:
             answer = await self._database.atomic(make)
         self._home.hint((EVERYONE,), tx=tx)
@@ -299,10 +299,10 @@ class Sagas(Subject):
     async def _decided(
         self, make: Callable[[], Procedure[SagaAnswer]], tx: object | None = None
     ) -> SagaAnswer:
-        if tx is None:
+        if (executor := await self._executor(tx)) is None:
             answer = await self._database.atomic(make)
         else:
-            answer = await (await self._home.adopt(tx)).run(make())
+            answer = await executor.run(make())
         self._home.hint((EVERYONE,), tx=tx)
         return answer
 

@@ -26,3 +26,10 @@ class Subject:
     def __init__(self, home: Home) -> None:
         self._home = home
         self._database = home.database
+
+    async def _executor(self, tx: object | None) -> Executor | None:
+        """None: by itself, which is refused inside a transaction of the same task, where `tx=` was forgotten."""
+        if tx is not None:
+            return await self._home.adopt(tx)
+        self._database.blocks.check_free()
+        return None

@@ -43,6 +43,7 @@ class PostgresTx:
         self.news: set[str] = set()  # queues in which it has stored jobs
         self.awaits = Awaits()  # what was asked for in it
         self._connection: Any = None
+        self._owner: object = None
         self._used = False  # by statements of the caller's own
         self._plans_freely = True
         self._fenced = False  # it leads to a server that takes no writes: the next one shall look for another
@@ -53,13 +54,15 @@ class PostgresTx:
     async def __aenter__(self) -> Self:
         if self._connection is not None:
             raise UsageError("A transaction is entered once. Ask for another with transaction().")
+        self.database.blocks.check_free()
         self._connection = await self.database.begin(_BEGIN)
-        self._ended = None
+        self._ended, self._owner = None, self.database.blocks.enter(self)
         return self
 
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
+        self.database.blocks.leave(self._owner)
         broken, soiled = True, False
         forgotten = self.awaits.at_end(well=kind is None)
         try:
@@ -203,6 +206,10 @@ class PostgresTx:
         if freely != self._plans_freely:
             await self._connection.execute(FREE_PLANNING if freely else OUR_PLANNING)
             self._plans_freely = freely
+
+    @property
+    def is_open(self) -> bool:
+        return self._ended is None
 
     def _check(self, sql: str = "") -> None:
         self._check_open()

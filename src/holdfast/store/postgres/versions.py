@@ -59,9 +59,9 @@ class Versions(Subject):
 
     async def advance(self, reader: str, key: str, version: int, *, tx: object | None = None) -> bool:
         make = partial(advance, reader, key, version)
-        if tx is None:
+        if (executor := await self._executor(tx)) is None:
             return await self._database.write(make)
-        return await (await self._home.adopt(tx)).run(make())
+        return await executor.run(make())
 
     async def seen(self, reader: str, key: str, *, tx: object | None = None) -> int:
         make = partial(seen, reader, key)

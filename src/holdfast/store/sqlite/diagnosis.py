@@ -34,6 +34,8 @@ class Diagnosis:
             missing = f"There is no file {self._path!r}."
             return (*findings, bad("file", missing, "Check its name, or make it: holdfast migrate."))
         findings += _file(Path(self._path))
+        if (foreign := refusals.foreign_descriptor(self._path)) is not None:
+            findings.append(bad("library", foreign, "The store refuses to write, and to open, until then."))
         return (*findings, *await self._tables())
 
     async def _tables(self) -> list[Finding]:

@@ -7,10 +7,13 @@ import re
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
+from itertools import count
 from pathlib import Path
 from typing import Any, NoReturn
 
+from holdfast.kernel.clock import monotonic
 from holdfast.kernel.errors import UnsupportedStore, WrongConnection
+from holdfast.kernel.telemetry import note
 
 _WHY = (
     "One SQLite library per process and file: SQLite's locks belong to the process, so two libraries in one process do "
@@ -84,6 +87,10 @@ def _bind(tx: Any) -> Any:
 # Another library on the file.
 
 _ours: dict[tuple[int, int], set[int]] = {}  # by file: the descriptors that our own connections opened
+_opening = set[
+    int
+]()  # connections of ours that are being opened: whose descriptors these are, is not known yet
+_numbers = count(1)
 
 
 def foreign_descriptor(path: str | os.PathLike[str]) -> str | None:
@@ -92,28 +99,61 @@ def foreign_descriptor(path: str | os.PathLike[str]) -> str | None:
     A count of our own connections would not do: SQLite keeps the descriptor of a closed connection open for as long as
     another one has locks on the file.
     """
+    seen = _foreign(path)
+    return seen and f"{seen} Close it before the store is opened, or do that work in another process."
+
+
+def _foreign(path: str | os.PathLike[str]) -> str | None:
     if (file := _file(path)) is None:
         return None
-    found = _descriptors(file)
+    before, found = next(_numbers), _descriptors(file)
+    if _opening or next(_numbers) != before + 1:  # one of ours comes just now
+        return None
     _ours[file] = _ours.get(file, set()) & found
     if not (foreign := found - _ours[file]):
         return None
     loaded = " (the interpreter's sqlite3 is loaded here)" if "_sqlite3" in sys.modules else ""
-    return (
-        f"Something else in this process has {os.fspath(path)!r} open: descriptor {min(foreign)}{loaded}. {_WHY} "
-        "Close it before the store is opened, or do that work in another process."
-    )
+    return f"Something else in this process has {os.fspath(path)!r} open: descriptor {min(foreign)}{loaded}. {_WHY}"
+
+
+class Watch:
+    """Looks now and then whether another library has come to the file since it was opened. One that has is fatal.
+
+    Also when it is gone again: with its close all locks of this process were dropped, and our connections do not take them anew.
+    """
+
+    EVERY = 2.0  # seconds
+
+    def __init__(self, path: str) -> None:
+        self._path, self._next = path, 0.0
+        self._found: str | None = None
+
+    def look(self) -> None:
+        """Raise UnsupportedStore from then on."""
+        if self._found is None and monotonic() >= self._next:
+            self._next = monotonic() + self.EVERY
+            self._found = _foreign(self._path)
+            if self._found is not None:
+                note("store.foreign_library", path=self._path, found=self._found)
+        if self._found is not None:
+            raise UnsupportedStore(
+                f"{self._found} Nothing more is written, since it could be lost. Mend the program, and start it anew; or close "
+                "that connection, leave this store, and open it again."
+            )
 
 
 @contextmanager
 def our_descriptors(path: str | os.PathLike[str]) -> Iterator[None]:
     """Around the opening of a connection of our own: what is open on the file afterwards, and was not before, is ours."""
+    number = next(_numbers)
+    _opening.add(number)
     before = set() if (file := _file(path)) is None else _descriptors(file)
     try:
         yield
     finally:  # a connection that failed may leave its descriptor open for a while: it is ours all the same
         if (file := _file(path)) is not None:
             _ours.setdefault(file, set()).update(_descriptors(file) - before)
+        _opening.discard(number)
 
 
 def descriptor_closed(path: str | os.PathLike[str]) -> None:

@@ -12,12 +12,14 @@ import apsw
 from holdfast.kernel.clock import monotonic
 from holdfast.kernel.crashpoints import crashpoint
 from holdfast.kernel.errands import whoever
-from holdfast.kernel.errors import CommitUnknown, HoldfastError, NotOpen, TransactionEnded, UsageError
+from holdfast.kernel.errors import CommitUnknown, HoldfastError, NotOpen, TransactionEnded
 from holdfast.kernel.randomness import jittered
 from holdfast.kernel.spawn import Reply, deliver, mailbox
 from holdfast.kernel.world import Pause, Take
+from holdfast.store.blocks import inside
 from holdfast.store.sqlite.connection import Db, explain
 from holdfast.store.sqlite.meanings import meaning
+from holdfast.store.sqlite.refusals import Watch
 from holdfast.store.sqlite.served import LOCK_WAIT, Served, Stop, Work, answer_all, explained
 from holdfast.store.standing import Standing
 
@@ -54,6 +56,7 @@ class Writer(Served):
     name = "holdfast-writer"
     _session_open: Session | None = None
     _cutoff = float("inf")
+    _watch: Watch | None = None
     _broken = False  # the disk failed during COMMIT: the next transaction begins on a new connection
 
     def __init__(self, opened: Callable[[], Db]) -> None:
@@ -79,16 +82,14 @@ class Writer(Served):
         super()._put(item)
 
     def check_free(self) -> None:
+        """What is not part of the transaction that its own task holds would wait for that, and so for itself."""
         session = self._session_open
         if session is not None and session.ended is None and session.owner is whoever():
-            raise UsageError(
-                "This is inside a transaction (`hf.transaction() as tx`, or a SQLAlchemy session that has written), which holds "
-                "the only write lock of the SQLite file, so it would wait for itself. Pass tx=tx (or tx=session), or do it "
-                "after the block."
-            )
+            raise inside()
 
     def _open(self) -> None:
         super()._open()
+        self._watch = self._watch or Watch(self._db.path)
         self._db.connection.set_progress_handler(self._late, _STEPS_BETWEEN_LOOKS)
 
     def _late(self) -> bool:
@@ -124,6 +125,8 @@ class Writer(Served):
     def _begin(self) -> Waits[None]:
         """Take the write lock, waiting for other processes through the kernel."""
         self._cutoff = float("inf")
+        if self._watch is not None:
+            self._watch.look()
         if self._broken:
             self._open()
             self._broken = False
