@@ -87,9 +87,8 @@ def _bind(tx: Any) -> Any:
 # Another library on the file.
 
 _ours: dict[tuple[int, int], set[int]] = {}  # by file: the descriptors that our own connections opened
-_opening = set[
-    int
-]()  # connections of ours that are being opened: whose descriptors these are, is not known yet
+# Connections of ours that are being opened, by process: whose descriptors these are, is not known yet.
+_opening = set[tuple[int, int]]()
 _numbers = count(1)
 
 
@@ -107,7 +106,8 @@ def _foreign(path: str | os.PathLike[str]) -> str | None:
     if (file := _file(path)) is None:
         return None
     before, found = next(_numbers), _descriptors(file)
-    if _opening or next(_numbers) != before + 1:  # one of ours comes just now
+    is_opening = any(process == os.getpid() for process, _ in [*_opening])
+    if is_opening or next(_numbers) != before + 1:  # one of ours comes just now
         return None
     _ours[file] = _ours.get(file, set()) & found
     if not (foreign := found - _ours[file]):
@@ -145,15 +145,15 @@ class Watch:
 @contextmanager
 def our_descriptors(path: str | os.PathLike[str]) -> Iterator[None]:
     """Around the opening of a connection of our own: what is open on the file afterwards, and was not before, is ours."""
-    number = next(_numbers)
-    _opening.add(number)
+    opening = os.getpid(), next(_numbers)
+    _opening.add(opening)
     before = set() if (file := _file(path)) is None else _descriptors(file)
     try:
         yield
     finally:  # a connection that failed may leave its descriptor open for a while: it is ours all the same
         if (file := _file(path)) is not None:
             _ours.setdefault(file, set()).update(_descriptors(file) - before)
-        _opening.discard(number)
+        _opening.discard(opening)
 
 
 def descriptor_closed(path: str | os.PathLike[str]) -> None:
