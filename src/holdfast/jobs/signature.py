@@ -8,6 +8,7 @@ from typing import Annotated, Any, TypeVar, get_args, get_origin, get_type_hints
 
 import msgspec
 
+from holdfast.jobs.untyped import Untyped
 from holdfast.kernel.codec import decode_stored, encode
 from holdfast.kernel.errors import PayloadError, UsageError
 from holdfast.kernel.masking import SECRETS_FIELD
@@ -68,6 +69,7 @@ class Signature:
         self.defaults = {
             each.name: each.default for each in stored if each.default is not inspect.Parameter.empty
         }
+        self._untyped = Untyped(self._where, {name: self._hints[name] for name in self.names})
         self._bound = inspect.Signature(stored)
         self._is_plain = all(each.kind is inspect.Parameter.POSITIONAL_OR_KEYWORD for each in stored)
         self._known, self._required = set(self.names), set(self.names) - set(self.defaults)
@@ -114,6 +116,7 @@ class Signature:
         try:
             text = encode(marked, limit=ARGS_LIMIT, where=self._argument)
             self._read(text)
+            self._untyped.check(arguments)
         except NewerArguments as error:
             raise UsageError(str(error)) from None
         except PayloadError as error:
