@@ -28,7 +28,7 @@ class Engines:
     """SQLAlchemy is imported when one of these is called, and not before."""
 
     def __init__(self, kind: str, address: str, store: Store, opened: Callable[[], None]) -> None:
-        self._kind, self._address, self._store, self._opened = kind, address, store, opened
+        self.kind, self.address, self._store, self._opened = kind, address, store, opened
         self._lock = new_lock()
         self._maker: Maker | None = None
         self._engine: AsyncEngine | None = None
@@ -61,7 +61,7 @@ class Engines:
 
     def _made(self) -> Maker:
         if self._maker is None:
-            self._maker = _maker(self._kind, self._address, self._store, self._opened)
+            self._maker = _maker(self.kind, self.address, self._store, self._opened)
         return self._maker
 
     async def close(self) -> None:

@@ -23,7 +23,7 @@ class PostgresEngines:
         self._target = parse(address)
 
     def make(self) -> AsyncEngine:
-        return create_async_engine(url_of(self._target, "asyncpg"), **_options(self._target))
+        return create_async_engine(url_of(self._target, "asyncpg"), **driver_options(self._target))
 
     def make_blocking(self) -> Engine:
         try:
@@ -48,7 +48,8 @@ def url_of(target: Target, driver: str) -> URL:
     return url
 
 
-def _options(target: Target) -> dict[str, Any]:
+def driver_options(target: Target) -> dict[str, Any]:
+    """How an async engine connects."""
     if not _is_pooled(target):
         return {"pool_size": POOL_SIZE, "pool_pre_ping": True}
     # Behind a PgBouncer without prepared statements; asyncpg prepares each all the same, so names must be its own.

@@ -27,21 +27,22 @@ def register() -> None:
     registry.register(f"sqlite.{DRIVER}_async", "holdfast.sqlalchemy.dialect_async", "dialect")
 
 
+def url_of_file(path: str, driver: str = DRIVER) -> URL:
+    register()
+    return URL.create(f"sqlite+{driver}", database=path)
+
+
 class SqliteEngines:
     def __init__(self, store: Any, opened: Callable[[], None]) -> None:
-        register()
         self._store: SqliteStore = store
         self._opened = opened
         self._given: WeakSet[StoreConnection] = WeakSet()
 
     def make(self) -> AsyncEngine:
-        return create_async_engine(self._url(f"{DRIVER}_async"), creator=self._connect)
+        return create_async_engine(url_of_file(self._store.path, f"{DRIVER}_async"), creator=self._connect)
 
     def make_blocking(self) -> Engine:
-        return create_engine(self._url(DRIVER), creator=self._connect_blocking)
-
-    def _url(self, driver: str) -> URL:
-        return URL.create(f"sqlite+{driver}", database=self._store.path)
+        return create_engine(url_of_file(self._store.path), creator=self._connect_blocking)
 
     def _connect(self) -> AsyncConnection:
         connection = wait(AsyncConnection.open(self._store))
