@@ -34,11 +34,16 @@ def subscribe(subscriber: Subscriber) -> Callable[[], None]:
     return lambda: _subscribers.remove(subscriber)
 
 
+def silence() -> None:
+    """Nothing is logged any more in this process."""
+    _log.setLevel(logging.CRITICAL + 1)
+
+
 @contextmanager
 def unlogged() -> Generator[None, None, None]:
     """Nothing is logged meanwhile: for a simulation, whose thousand failures are wanted."""
     level = _log.level
-    _log.setLevel(logging.CRITICAL + 1)
+    silence()
     try:
         yield
     finally:

@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
 
+from holdfast.kernel.telemetry import silence
 from holdfast.testing.simulation import report
 from holdfast.testing.simulation.hunt import hunt
 from holdfast.testing.simulation.kinds import KINDS, kind_of
@@ -167,4 +168,5 @@ def _rich_bar(total: int):  # type: ignore[no-untyped-def]  # noqa: ANN202  rich
 
 
 if __name__ == "__main__":
+    silence()
     sys.exit(main())

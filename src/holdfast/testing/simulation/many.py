@@ -5,6 +5,7 @@ from __future__ import annotations
 import multiprocessing
 from collections.abc import Callable, Iterable, Iterator
 
+from holdfast.kernel.telemetry import silence
 from holdfast.testing.simulation.kinds import KINDS, kind_of
 from holdfast.testing.simulation.mutants import planted, schema_of
 from holdfast.testing.simulation.simulate import Choices, Result, simulate
@@ -44,6 +45,7 @@ def run_one(
 
 def _start(folder: str, mutant: str | None) -> None:
     global _one  # noqa: PLW0603  one for each process, made once
+    silence()  # also for what ends behind a simulation, when its remains are cleared away
     _one = _simulator(folder, mutant)
 
 
