@@ -38,7 +38,7 @@ from holdfast.kernel.masking import secret_values, secrets_here
 from holdfast.kernel.outcomes import RESULT_LIMIT, Done
 from holdfast.kernel.randomness import jittered
 from holdfast.kernel.spawn import over, spawn, to_its_end
-from holdfast.kernel.telemetry import note
+from holdfast.kernel.telemetry import is_heard, note
 from holdfast.kernel.threads import ThreadCall, Threads
 from holdfast.kernel.waits import Telling
 from holdfast.store.ports import Store
@@ -141,7 +141,6 @@ class Executor:
             return outcomes.Snooze(after=jittered(LOCK_PATIENCE, 0.5), reason="its lock is held", lock=lock)
         _enter(claim)
         job = run.job = Job(claim, self._store, self._portal, run, self._threads.beside)
-        note("job.began", job=claim.job_id, task=claim.task, queue=claim.queue, attempt=claim.attempt)
         if self._hooks.heard("on_started"):
             await self._hooks.tell("on_started", job)
         await job.know_steps()
@@ -185,8 +184,9 @@ class Executor:
                 return await self._judge.dead(run, Reject(told))
         if self._hooks.heard("on_succeeded"):
             await self._hooks.tell("on_succeeded", job, result)
-        claim = run.claim
-        note("job.succeeded", job=claim.job_id, task=claim.task, queue=claim.queue, attempt=claim.attempt)
+        if is_heard("job.succeeded"):
+            claim = run.claim
+            note("job.succeeded", job=claim.job_id, task=claim.task, queue=claim.queue, attempt=claim.attempt)
         return ending
 
     def _call(self, run: Run, task: Task[Any, Any], job: Job, arguments: dict[str, Any]) -> Callable[[], Any]:
@@ -281,3 +281,5 @@ def _enter(claim: Claim) -> None:
             job_id=claim.job_id,
         )
     )
+    if is_heard("job.began"):
+        note("job.began", job=claim.job_id, task=claim.task, queue=claim.queue, attempt=claim.attempt)

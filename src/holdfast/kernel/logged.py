@@ -46,6 +46,11 @@ def log(name: str, fields: Mapping[str, Any], failure: Failure | None) -> None:
             _write(logger, entry, fields, _sentence(entry, fields), shown)
 
 
+def is_logged(name: str) -> bool:
+    entry = NOTES[name]
+    return _LOGGERS[entry.logger].isEnabledFor(entry.level)
+
+
 def flush() -> None:
     """Tell of all lines that were left out: the log ends here."""
     with suppress(Exception):
