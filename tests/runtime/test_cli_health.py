@@ -23,7 +23,8 @@ def test_doctor_is_one_line_for_each_check(shop, on_store):
     assert "***" not in shop.out
 
 
-def test_doctor_fails_when_nobody_rescues(line, tmp_path):
+def test_doctor_fails_when_nobody_rescues(line, monkeypatch):
+    monkeypatch.setenv("HOLDFAST_URL", "sqlite:///holdfast.db")
     assert line("migrate") == 0
     assert line("doctor") == 0
 
@@ -40,7 +41,8 @@ def test_doctor_fails_when_nobody_rescues(line, tmp_path):
 
 
 def test_doctor_without_a_database(line, tmp_path):
-    assert line("doctor") == 1
+    assert line("doctor", "--url", "sqlite:///holdfast.db") == 1
+    assert "holdfast migrate --url sqlite:///holdfast.db" in line.out
     assert "There is no file 'holdfast.db'" in line.out
     assert not list(tmp_path.iterdir())
 
@@ -90,6 +92,8 @@ def test_a_database_that_takes_no_writes_is_not_ready(line, postgres_url):
 
 
 def test_a_probe_does_not_wait_for_ever(line, monkeypatch):
+    monkeypatch.setenv("HOLDFAST_URL", "sqlite:///holdfast.db")
+
     async def stuck(hf, *, writing):
         await sleep(3600)
 

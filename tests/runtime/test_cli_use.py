@@ -10,8 +10,9 @@ from holdfast.runtime.cli.command import actor
 
 
 @pytest.fixture
-def line(line, tmp_path):
-    assert line("migrate") == 0  # holdfast.db, in the folder
+def line(line, monkeypatch):
+    monkeypatch.setenv("DATABASE_URL", "sqlite:///holdfast.db")
+    assert line("migrate") == 0
     return line
 
 

@@ -1,10 +1,15 @@
 """Which database is used, and that a password is never shown."""
 
+import contextlib
+from urllib.parse import quote
+
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from holdfast import Holdfast
 from holdfast.kernel.errors import UsageError
-from holdfast.runtime.config import Location, locate, masked
+from holdfast.runtime.config import Location, command_url, locate, masked, open_store
 
 
 def test_the_first_that_is_given_is_used():
@@ -78,3 +83,43 @@ def test_the_broker_of_events_is_named_by_a_url_that_is_checked_at_once(monkeypa
     hf = Holdfast()
     assert hf.bus.wire.name == "redis"
     assert "geheim" not in repr(hf.bus.wire._transport)
+
+
+@pytest.mark.parametrize("port", ["notaport", "0", "65536", "-1", "5432x", "\uff15", "9" * 30])
+def test_a_port_that_is_none_is_named_without_the_password(port):
+    with pytest.raises(UsageError) as caught:
+        Holdfast(f"postgresql://ada:s3cret@localhost:{port}/x")
+    assert repr(port) in str(caught.value)
+    assert "s3cret" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    "places", ["", "h", "h:5432", "h1:1,h2:2", "[::1]:5432", "[::1]", "u:p@h", "u:p:q@h:7", "h:"]
+)
+def test_places_that_the_driver_takes_are_taken(places):
+    assert locate(f"postgresql://{places}/shop", {}).address == f"postgresql://{places}/shop"
+
+
+def test_an_empty_url_is_refused_with_its_name(monkeypatch):
+    with pytest.raises(UsageError, match="The URL of the database is empty"):
+        Holdfast("")
+    for name in ("DATABASE_URL", "HOLDFAST_URL"):
+        monkeypatch.setenv(name, " ")
+        with pytest.raises(UsageError, match=f"{name} is empty.*or unset {name}"):
+            Holdfast()
+    assert Holdfast("sqlite:///a.db").location.address == "a.db"
+
+
+@given(st.text() | st.from_regex(r"postgres(ql)?://[^/]{0,20}(/.{0,10})?(\?.{0,20})?", fullmatch=True))
+def test_any_text_is_a_location_or_refused(text):
+    with contextlib.suppress(UsageError):
+        open_store(locate(text, {}))
+
+
+@given(st.text(st.characters(codec="utf-8", exclude_characters="/?#@:")), st.text(min_size=1))
+def test_a_command_never_shows_a_password(user, word):
+    password = f"geheim{quote(word, safe='')}"
+    url = f"postgresql://{quote(user)}:{password}@h:5432/shop?sslmode=require"
+    shown = command_url(locate(url, {}))
+    assert "geheim" not in shown
+    assert shown.endswith("@h:5432/shop?sslmode=require")

@@ -6,13 +6,14 @@ import os
 import re
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
-from urllib.parse import unquote, urlsplit
+from urllib.parse import quote, unquote, urlsplit
 
 import msgspec
 
 from holdfast.events.wire import Wire
 from holdfast.kernel.errors import UsageError
 from holdfast.store.ports import Store
+from holdfast.store.postgres.url import parse, without_password
 from holdfast.transport.port import Transport
 
 if TYPE_CHECKING:
@@ -23,6 +24,8 @@ DEFAULT_URL = "sqlite:///holdfast.db"
 _ACCEPTED = "sqlite:///file.db, sqlite:////absolute/file.db, postgresql://user@host/database"
 
 
+_VARIABLES = ("HOLDFAST_URL", "DATABASE_URL")  # the first that is there counts
+_UNFIT = re.compile("[\x00-\x1f\x7f\ud800-\udfff]")
 _REDIS = ("redis://", "rediss://", "unix://")
 
 
@@ -42,18 +45,57 @@ def locate(url: str | None = None, environment: Mapping[str, str] = os.environ) 
 
     HOLDFAST_LISTEN_URL leads to the same PostgreSQL without the pooler that the others may go through.
     """
-    given = url or environment.get("HOLDFAST_URL") or environment.get("DATABASE_URL") or DEFAULT_URL
-    if not isinstance(given, str):
-        raise UsageError(
-            f"A database is named by a URL, a string; got {type(given).__name__}. Such as: {_ACCEPTED}."
-        )
+    given = _given(url, environment)
     scheme = given.partition("://")[0].lower()
     if scheme == "sqlite":
         return Location("sqlite", _path(given))
     if scheme.partition("+")[0] in ("postgres", "postgresql"):
         listen = environment.get("HOLDFAST_LISTEN_URL") or None
-        return Location("postgres", f"postgresql://{given.partition('://')[2]}", listen)
+        address = f"postgresql://{given.partition('://')[2]}"
+        _check_places(address)
+        parse(address)
+        return Location("postgres", address, listen)
     raise UsageError(f"{masked(given)!r} names no database that Holdfast knows. Such as: {_ACCEPTED}.")
+
+
+def names_database(environment: Mapping[str, str] = os.environ) -> bool:
+    """Whether the environment says which, also wrongly."""
+    return any(name in environment for name in _VARIABLES)
+
+
+def _given(url: object, environment: Mapping[str, str]) -> str:
+    """What is empty was most likely meant to be something, and another database than that shall not be used."""
+    found = next((name for name in _VARIABLES if name in environment), None) if url is None else None
+    given = environment[found] if found is not None else DEFAULT_URL if url is None else url
+    if not isinstance(given, str):
+        raise UsageError(
+            f"A database is named by a URL, a string; got {type(given).__name__}. Such as: {_ACCEPTED}."
+        )
+    if not given.strip():
+        raise UsageError(
+            f"{found or 'The URL of the database'} is empty. Name a database, such as: {_ACCEPTED}"
+            f"{f'; or unset {found}' if found else ''}."
+        )
+    if (wrong := _UNFIT.search(given)) is not None:
+        raise UsageError(
+            f"The URL of the database has the character U+{ord(wrong[0]):04X} at position {wrong.start()}, which no URL has. "
+            f"Such as: {_ACCEPTED}."
+        )
+    return given
+
+
+def _check_places(url: str) -> None:
+    """The driver would say what is wrong with a port only when it connects, and not which."""
+    try:
+        places = urlsplit(url).netloc.rpartition("@")[2]
+    except ValueError:
+        raise UsageError(f"The URL of the database cannot be read. Such as: {_ACCEPTED}.") from None
+    for place in places.split(","):
+        _, colon, port = place.rpartition("]")[2].rpartition(":")
+        if colon and port and not (port.isascii() and port.isdecimal() and 0 < int(port[:6]) < 65_536):
+            raise UsageError(
+                f"{port!r} in {masked(url)!r} is no port: that is a number from 1 to 65535. Such as: {_ACCEPTED}."
+            )
 
 
 def guards_at(url: str | None, environment: Mapping[str, str] = os.environ) -> RedisGuards | None:
@@ -107,6 +149,13 @@ def _path(url: str) -> str:
     if path[1:] == ":memory:":
         raise UsageError("Work kept in memory is lost with the process. Name a file: sqlite:///jobs.db.")
     return path[1:]
+
+
+def command_url(location: Location) -> str:
+    """The URL as it is typed in a command, without a password."""
+    if location.kind == "sqlite":
+        return f"sqlite:///{quote(location.address)}"
+    return without_password(location.address)
 
 
 def masked(url: str) -> str:

@@ -6,6 +6,7 @@ import errno
 import logging
 import os
 import sys
+from argparse import Namespace
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TextIO
@@ -22,6 +23,7 @@ from holdfast.runtime.cli import (
     locks,
     migrate,
     outbox,
+    program,
     queues,
     relay,
     sagas,
@@ -49,7 +51,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     logging.getLogger("holdfast").addHandler(
         _SILENT
     )  # a command prints its answer; workers and relays have a log
-    code = 0
+    code, options = 0, None
     try:
         options = parser().parse_args(arguments)
         code = options.run(options)
@@ -59,7 +61,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except UsageError as error:
         return _failed(error, 2)
     except HoldfastError as error:
-        return _failed(error, 3)
+        return _failed(_advised(options, str(error)), 3)
     except KeyboardInterrupt:
         return _failed("stopped.", 130)
     except BrokenPipeError:  # whoever read has enough, such as `head`
@@ -78,6 +80,13 @@ def parser() -> Parser:
     for group in GROUPS:
         group.add(commands)
     return whole
+
+
+def _advised(options: Namespace | None, text: str) -> str:
+    try:
+        return text if options is None else program.command(options, text)
+    except UsageError:
+        return text
 
 
 def _failed(why: object, code: int) -> int:

@@ -46,7 +46,7 @@ def run(options: Namespace) -> int:
             {"database": repr(hf.location), "worst": worst, "checks": [_plain(each) for each in findings]}
         )
     else:
-        _print(findings, repr(hf.location))
+        _print([_advised(each, options) for each in findings], repr(hf.location))
     return NOT_AS_WISHED if worst is Level.BAD else DONE
 
 
@@ -99,6 +99,11 @@ async def _held(hf: Holdfast) -> list[Finding]:
             "Start a worker that has them, or one of another version with the jobs' tasks: it lets them go within a minute.",
         )
     ]
+
+
+def _advised(finding: Finding, options: Namespace) -> Finding:
+    todo = None if finding.todo is None else program.command(options, finding.todo)
+    return msgspec.structs.replace(finding, todo=todo)
 
 
 def _plain(finding: Finding) -> dict[str, object]:

@@ -41,7 +41,7 @@ def run(options: Namespace) -> int:
     except UsageError:
         raise
     except HoldfastError as error:
-        return _end(probe, str(error), began, options)
+        return _end(probe, program.command(options, str(error)), began, options)
     return _end(probe, None, began, options)
 
 

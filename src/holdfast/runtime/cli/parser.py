@@ -36,7 +36,7 @@ class Parser(argparse.ArgumentParser):
         )
         self.add_argument(
             "--url",
-            help="the database, when no program is named; else DATABASE_URL, else sqlite:///holdfast.db",
+            help="the database, when no program is named; else DATABASE_URL",
             **below,
         )
         self.add_argument(

@@ -18,7 +18,7 @@ from holdfast.store.blocks import Blocks
 from holdfast.store.postgres.failures import FAILURES, is_fenced, is_lost, is_transient, is_unsent, translate
 from holdfast.store.postgres.patience import Patience
 from holdfast.store.postgres.pool import Pool
-from holdfast.store.postgres.url import Target
+from holdfast.store.postgres.url import Target, without_password
 from holdfast.store.statements import Procedure
 from holdfast.store.unknown import still_unknown
 
@@ -177,7 +177,7 @@ class Database:
 
     async def _begin(self, sql: str) -> Any:
         if self.missing:
-            raise behind(self.missing)
+            raise behind(self.missing, self.target.dsn)
         connection = await self.pool.acquire()
         is_soiled = self.pool.cleans(connection)
         try:
@@ -214,7 +214,7 @@ class Database:
 
     async def _once(self, attempt: Callable[[Any], Awaitable[T]], *, urgent: bool = False) -> T:
         if self.missing:
-            raise behind(self.missing)
+            raise behind(self.missing, self.target.dsn)
         connection = await self._clean_one(urgent=urgent)
         broken = True
         try:
@@ -295,9 +295,10 @@ async def commit(connection: Any) -> None:
         )
 
 
-def behind(missing: list[str]) -> SchemaMissing:
+def behind(missing: list[str], url: str) -> SchemaMissing:
+    where = without_password(url)
     return SchemaMissing(
-        f"The tables lack the migrations {', '.join(missing)}. Run `holdfast migrate`, then open the store again."
+        f"The tables lack the migrations {', '.join(missing)}. Run `holdfast migrate --url {where}`, then open the store again."
     )
 
 

@@ -35,7 +35,10 @@ class Target(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def parse(url: str) -> Target:
-    parts = urlsplit(url)
+    try:
+        parts = urlsplit(url)
+    except ValueError as error:
+        raise UsageError(f"The store's URL cannot be read: {error}.") from None
     scheme = parts.scheme.partition("+")[0]  # postgresql+asyncpg:// and the like come from SQLAlchemy
     if scheme not in ("postgres", "postgresql"):
         raise UsageError(
@@ -51,6 +54,17 @@ def parse(url: str) -> Target:
             theirs.append((name, value))
     dsn = urlunsplit(("postgresql", parts.netloc, parts.path, urlencode(theirs), ""))
     return Target(dsn=dsn, **ours)
+
+
+def without_password(url: str) -> str:
+    """To be shown as part of a command: whoever types it gives the password in another way."""
+    parts = urlsplit(url)
+    user, at, places = parts.netloc.rpartition("@")
+    query = [
+        (name, value) for name, value in parse_qsl(parts.query) if name not in ("password", "sslpassword")
+    ]
+    netloc = f"{user.partition(':')[0]}{at}{places}"
+    return urlunsplit((parts.scheme, netloc, parts.path, urlencode(query), ""))
 
 
 def _convert(name: str, value: str, kind: type) -> int | float:
