@@ -58,6 +58,10 @@ def test_the_page_on_logging_prints_what_it_says(tmp_path):
     assert said == "".join(blocks("docs/logging.md", "text"))
 
 
+def test_the_page_on_sync_programs_prints_what_it_says(tmp_path):
+    assert pasted("docs/sync.md", tmp_path) == "".join(blocks("docs/sync.md", "text"))
+
+
 def test_the_page_on_steps_prints_what_it_says(tmp_path):
     assert pasted("docs/steps.md", tmp_path) == "".join(blocks("docs/steps.md", "text"))
 

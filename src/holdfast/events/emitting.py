@@ -76,7 +76,9 @@ class Emitter:
         tx: object,
         expect: int | None = None,
     ) -> Emitted:
-        return self._portal.run_with(tx, lambda: self.emit(type_, data, key=key, tx=tx, expect=expect))
+        return self._portal.run_with(
+            tx, lambda: self.emit(type_, data, key=key, tx=tx, expect=expect), instead="`await hf.emit(…)`"
+        )
 
 
 def _written(declared: EventType[Any], data: Any) -> str:

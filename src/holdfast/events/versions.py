@@ -43,15 +43,21 @@ class Versions:
 
     def current_sync(self, key: str, *, tx: object | None = None) -> int:
         """`current` for code without an event loop."""
-        return self._portal.run_with(tx, lambda: self.current(key, tx=tx))
+        return self._portal.run_with(
+            tx, lambda: self.current(key, tx=tx), instead="`await hf.versions.current(…)`"
+        )
 
     def expect_sync(self, key: str, version: int, *, tx: object) -> None:
         """`expect` for code without an event loop."""
-        self._portal.run_with(tx, lambda: self.expect(key, version, tx=tx))
+        self._portal.run_with(
+            tx, lambda: self.expect(key, version, tx=tx), instead="`await hf.versions.expect(…)`"
+        )
 
     def advance_sync(self, reader: str, key: str, version: int, *, tx: object | None = None) -> bool:
         """`advance` for code without an event loop, such as a plain handler."""
-        return self._portal.run_with(tx, lambda: self.advance(reader, key, version, tx=tx))
+        return self._portal.run_with(
+            tx, lambda: self.advance(reader, key, version, tx=tx), instead="`await hf.versions.advance(…)`"
+        )
 
 
 async def expect(store: Store, key: str, version: int, *, tx: object) -> None:

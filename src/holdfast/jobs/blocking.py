@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+import functools
 from collections.abc import Callable, Coroutine, Generator
 from contextlib import AbstractAsyncContextManager, AbstractContextManager, contextmanager
 from functools import partial
 from types import TracebackType
-from typing import Any, Protocol, TypeVar
+from typing import Any, Concatenate, Generic, ParamSpec, Protocol, TypeVar
+from weakref import WeakValueDictionary
 
 from holdfast.kernel.errands import BackCalls, Errand
 from holdfast.kernel.errors import UsageError
@@ -19,7 +21,20 @@ from holdfast.kernel.waits import at_once
 from holdfast.store.ports import Store, Tx
 
 T = TypeVar("T")
+P = ParamSpec("P")
+_ASYNC_FORM = "the async form, with `await`,"
+_OWN_TX = "`async with hf.transaction() as tx`"
 _ASYNC_TX = "From sync code, tx is a sync connection or session (psycopg, SQLAlchemy). In an async function, use `await`."
+
+
+_portals: WeakValueDictionary[int, Portal] = WeakValueDictionary()  # by store
+
+
+def portal_of(store: Store) -> Portal:
+    """How sync code comes to what is kept in this store."""
+    if (found := _portals.get(id(store))) is None:
+        raise UsageError("This store belongs to no Holdfast: sync code has no way to it.")
+    return found
 
 
 class Beside(Protocol):
@@ -36,6 +51,7 @@ class Portal:
         self._store, self._beside = store, beside
         self.home: asyncio.AbstractEventLoop | None = None  # the loop on which the store was opened
         self._own: LoopThread | None = None
+        _portals[id(store)] = self  # it keeps the store, so nothing else has this number meanwhile
         self._lock = new_lock()  # who opens, submits or closes: many threads may be the first
         tell_child(self)
 
@@ -45,13 +61,20 @@ class Portal:
             keep_loop(self.home)
         self._own = self.home = None
 
-    def run(self, work: Callable[[], Coroutine[Any, Any, T]], back: BackCalls | None = None) -> T:
+    def run(
+        self,
+        work: Callable[[], Coroutine[Any, Any, T]],
+        back: BackCalls | None = None,
+        *,
+        instead: str = _ASYNC_FORM,
+    ) -> T:
         """Run it and wait for its end. An error where a loop is running: that one would stand still.
 
         Meanwhile this thread calls what the coroutine hands `back` to it. When the thread is asked to stop, the coroutine
         is cancelled, and its end is still waited for: nothing goes on behind a run that has ended.
+        `instead` is what to use on a loop.
         """
-        _refuse_loop()
+        _refuse_loop(instead)
         errand = Errand(work)
         return sheltered(partial(self._run, errand, back), errand.cancel)
 
@@ -71,20 +94,41 @@ class Portal:
     def transaction(self) -> AbstractAsyncContextManager[Tx]:
         return self._store.transaction()
 
-    def entered(self, block: AbstractAsyncContextManager[Tx]) -> Entered:
+    def entered(
+        self, block: AbstractAsyncContextManager[Tx], *, instead: str = _ASYNC_FORM
+    ) -> Entered[BlockingTx]:
         """The block of a transaction, for this thread."""
-        return Entered(self, block)
+        return Entered(self, block, lambda tx: BlockingTx(tx, self), instead)
 
-    def run_here(self, work: Callable[[], Coroutine[Any, Any, T]]) -> T:
+    def lent(self, block: AbstractAsyncContextManager[T], *, instead: str) -> Entered[T]:
+        """Another block, for this thread."""
+        return Entered(self, block, lambda thing: thing, instead)
+
+    def run_here(self, work: Callable[[], Coroutine[Any, Any, T]], *, instead: str = _ASYNC_FORM) -> T:
         """With a caller's sync connection, which belongs to this thread: nothing in it may wait for a loop."""
-        _refuse_loop()
-        self.run(self._prepare)
+        self.run(self._prepare, instead=instead)
         return at_once(work(), _ASYNC_TX)
 
-    def run_with(self, tx: object, work: Callable[[], Coroutine[Any, Any, T]]) -> T:
+    def run_with(
+        self, tx: object, work: Callable[[], Coroutine[Any, Any, T]], *, instead: str = _ASYNC_FORM
+    ) -> T:
         """In a transaction of ours, or in none, on the loop; with a caller's connection, here."""
-        on_loop = tx is None or isinstance(tx, BlockingTx)
-        return (self.run if on_loop else self.run_here)(work)
+        if tx is None or isinstance(tx, BlockingTx):
+            return self.run(work, instead=instead)
+        return self.run_here(work, instead=instead)
+
+    def call(
+        self,
+        verb: Callable[..., Coroutine[Any, Any, T]],
+        args: tuple[Any, ...],
+        named: dict[str, Any],
+        *,
+        instead: str,
+    ) -> T:
+        """An async verb, whose `tx` may be one of sync code."""
+        tx = named.get("tx")
+        given = named if tx is None else {**named, "tx": inner(tx)}
+        return self.run_with(tx, partial(verb, *args, **given), instead=instead)
 
     async def _prepare(self) -> None:
         """What the store asks once, before it takes a caller's connection."""
@@ -142,18 +186,24 @@ class Portal:
             await self._store.close()
 
 
-class Entered:
-    """`with` the block of a transaction. It is lent to the thread, and ends also when this is never left."""
+class Entered(Generic[T]):
+    """`with` a block that is entered on the loop. It is lent to the thread, and ends also when this is never left."""
 
-    def __init__(self, portal: Portal, block: AbstractAsyncContextManager[Tx]) -> None:
-        self._portal, self._loan = portal, Loan(block)
+    def __init__(
+        self,
+        portal: Portal,
+        block: AbstractAsyncContextManager[Any],
+        lend: Callable[[Any], T],
+        instead: str,
+    ) -> None:
+        self._portal, self._loan, self._lend, self._instead = portal, Loan(block), lend, instead
         self._guard: Guard | None = None
 
-    def __enter__(self) -> BlockingTx:
-        _refuse_loop()
+    def __enter__(self) -> T:
+        _refuse_loop(self._instead)
         try:
             self._guard = Guard.of(self._loan)
-            return BlockingTx(self._loan.begin(self._portal.send), self._portal)
+            return self._lend(self._loan.begin(self._portal.send))
         except BaseException:
             self._loan.abandon()
             raise
@@ -173,10 +223,10 @@ class BlockingTx:
 
     def execute(self, sql: str, /, *params: Any) -> int:
         """Run one statement; returns how many rows it changed."""
-        return self._portal.run(lambda: self.inner.execute(sql, *params))
+        return self._portal.run(lambda: self.inner.execute(sql, *params), instead=_OWN_TX)
 
     def fetch(self, sql: str, /, *params: Any) -> list[tuple[Any, ...]]:
-        return self._portal.run(lambda: self.inner.fetch(sql, *params))
+        return self._portal.run(lambda: self.inner.fetch(sql, *params), instead=_OWN_TX)
 
     def savepoint(self) -> AbstractContextManager[None]:
         """`with tx.savepoint():` an exception takes back what the block has done, and the transaction goes on."""
@@ -203,11 +253,51 @@ def inner(tx: object) -> object:
     return tx.inner if isinstance(tx, BlockingTx) else tx
 
 
-def _refuse_loop() -> None:
+class InStore(Protocol):
+    """What has async verbs on a store."""
+
+    @property
+    def kept_in(self) -> Store: ...
+
+
+Kept = TypeVar("Kept", bound=InStore)
+
+
+def twin(
+    verb: Callable[Concatenate[Kept, P], Coroutine[Any, Any, T]], of: str
+) -> Callable[Concatenate[Kept, P], T]:
+    """The method for code without an event loop beside an async one: `status_sync = twin(status, "handle")`."""
+
+    @functools.wraps(verb)
+    def sync(self: Kept, /, *args: P.args, **named: P.kwargs) -> T:
+        work = partial(verb, self)
+        return portal_of(self.kept_in).call(work, args, named, instead=f"`await {of}.{verb.__name__}(…)`")
+
+    sync.__name__ = f"{verb.__name__}_sync"
+    sync.__qualname__ = f"{verb.__qualname__}_sync"
+    sync.__doc__ = f"`{verb.__name__}` for code without an event loop; an error on a running one."
+    return sync
+
+
+class Blocks:
+    """Makes the verbs of `hf.blocking` from those of `hf`: `get = Blocks(portal, "hf.jobs")(jobs.get)`."""
+
+    def __init__(self, portal: Portal, of: str) -> None:
+        self._portal, self._of = portal, of
+
+    def __call__(self, verb: Callable[P, Coroutine[Any, Any, T]]) -> Callable[P, T]:
+        """The same, and it returns when it is done."""
+
+        @functools.wraps(verb)
+        def sync(*args: P.args, **named: P.kwargs) -> T:
+            return self._portal.call(verb, args, named, instead=f"`await {self._of}.{verb.__name__}(…)`")
+
+        return sync
+
+
+def _refuse_loop(instead: str) -> None:
     try:
         asyncio.get_running_loop()
     except RuntimeError:
         return
-    raise UsageError(
-        "This thread runs an event loop, which would stand still. Use `await task.enqueue(…)` here."
-    )
+    raise UsageError(f"This thread runs an event loop, which would stand still. Use {instead} here.")

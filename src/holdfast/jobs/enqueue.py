@@ -58,9 +58,8 @@ class Enqueuer:
         returns = task.signature.returns
         return [Handle(self._store, each.id, created=each.created, returns=returns) for each in stored]
 
-    def blocking(self, work: Callable[[], Coroutine[Any, Any, T]], tx: object) -> T:
-        on_loop = tx is None or isinstance(tx, BlockingTx)
-        return self._portal.run(work) if on_loop else self._portal.run_here(work)
+    def blocking(self, work: Callable[[], Coroutine[Any, Any, T]], tx: object, instead: str) -> T:
+        return self._portal.run_with(tx, work, instead=instead)
 
 
 def _built(

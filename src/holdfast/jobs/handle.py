@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Generic, TypeVar
 
+from holdfast.jobs.blocking import twin
 from holdfast.kernel.awaits import must_await_all
 from holdfast.kernel.clock import look_after, monotonic
 from holdfast.kernel.codec import decode_stored
@@ -66,6 +67,18 @@ class Handle(Generic[R]):
             raise JobCancelled(f"Job {self.id} of task {record.task!r} was cancelled: {record.reason}")
         found: R = decode_stored(record.result or "null", self._returns)
         return found
+
+    # --- for code without an event loop ---
+
+    @property
+    def kept_in(self) -> Store:
+        """Where it is kept."""
+        return self._store
+
+    record_sync = twin(record, "handle")
+    status_sync = twin(status, "handle")
+    cancel_sync = twin(cancel, "handle")
+    result_sync = twin(result, "handle")
 
     def __repr__(self) -> str:
         return f"<Handle {self.id}>"

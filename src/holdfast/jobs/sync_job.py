@@ -36,7 +36,7 @@ class BlockingJob:
         return self._own_portal
 
     def heartbeat(self, progress: float | None = None, note: str | None = None) -> None:
-        self._portal.run(lambda: self._job.do_heartbeat(progress, note))
+        self._portal.run(lambda: self._job.do_heartbeat(progress, note), instead="`await job.heartbeat(…)`")
 
     def step(
         self,
@@ -77,13 +77,19 @@ class BlockingJob:
         refuse_inside(name)
         back, work = BackCalls(), self._job.work_beside()
         call = Call(function, args, threads=back, **how)
-        return portal.run(lambda: do(name, call, branch=self._job.branch_of(work, name)), back)
+        return portal.run(
+            lambda: do(name, call, branch=self._job.branch_of(work, name)),
+            back,
+            instead="`await job.step(…)`, or `await job.effect(…)`,",
+        )
 
     def commit(self, result: Any = None) -> AbstractContextManager[BlockingTx]:
         """As `job.commit`: `with job.blocking.commit() as tx:`; `tx` is also what `enqueue_sync` takes."""
         block = Block("with")
         self._job.awaits.add(block, "job.blocking.commit", None)
-        return self._portal.entered(self._job.do_commit(result, block))
+        return self._portal.entered(
+            self._job.do_commit(result, block), instead="`async with job.commit() as tx`"
+        )
 
     def complete(self, *, tx: Any, result: Any = None) -> None:
         """As `job.complete`, with this thread's own connection or session."""

@@ -41,7 +41,9 @@ class Sender(Protocol):
         self, task: Task[Any, Any], calls: Sequence[Mapping[str, Any]], given: Options
     ) -> list[NewJob]: ...
     async def send(self, task: Task[Any, R], jobs: list[NewJob], given: Options) -> list[Handle[R]]: ...
-    def blocking(self, work: Callable[[], Coroutine[Any, Any, Result]], tx: object) -> Result: ...
+    def blocking(
+        self, work: Callable[[], Coroutine[Any, Any, Result]], tx: object, instead: str
+    ) -> Result: ...
 
 
 def _name(args: Args) -> str:
@@ -96,7 +98,15 @@ class Call(Generic[P, R]):
 
     def enqueue_sync(self, *args: P.args, **kwargs: P.kwargs) -> Handle[R]:
         """`enqueue` for code without an event loop; an error on a running one."""
-        return self._task.sender.blocking(lambda: self.store(args, kwargs), self._given.tx)
+        return self._blocking("enqueue", lambda: self.store(args, kwargs))
+
+    def enqueue_many_sync(self, calls: Iterable[Mapping[str, Any] | Bound]) -> list[Handle[R]]:
+        """`enqueue_many` for code without an event loop; an error on a running one."""
+        listed = [*calls]  # in this thread
+        return self._blocking("enqueue_many", lambda: self.store_many(listed))
+
+    def _blocking(self, name: str, work: Callable[[], Coroutine[Any, Any, Result]]) -> Result:
+        return self._task.sender.blocking(work, self._given.tx, f"`await task.{name}(…)`")
 
 
 class Task(Generic[P, R]):
@@ -142,6 +152,10 @@ class Task(Generic[P, R]):
     def enqueue_sync(self, *args: P.args, **kwargs: P.kwargs) -> Handle[R]:
         """`enqueue` for code without an event loop; an error on a running one."""
         return self._call.enqueue_sync(*args, **kwargs)
+
+    def enqueue_many_sync(self, calls: Iterable[Mapping[str, Any] | Bound]) -> list[Handle[R]]:
+        """`enqueue_many` for code without an event loop; an error on a running one."""
+        return self._call.enqueue_many_sync(calls)
 
     def bind(self, *args: P.args, **kwargs: P.kwargs) -> Bound:
         """One call for `enqueue_many`."""

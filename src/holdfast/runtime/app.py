@@ -27,6 +27,7 @@ from holdfast.kernel.errors import StoreUnavailable, UsageError
 from holdfast.kernel.forks import tell_child
 from holdfast.kernel.service import Service
 from holdfast.kernel.spawn import over, spawn, to_its_end
+from holdfast.runtime.blocking import Blocking
 from holdfast.runtime.config import Location, cache_at, guards_at, locate, open_store, transport_at
 from holdfast.runtime.declaring import Declaring
 from holdfast.runtime.declaring_cache import DeclaresCache
@@ -34,7 +35,7 @@ from holdfast.runtime.declaring_sagas import DeclaringSagas
 from holdfast.runtime.declaring_views import DeclaringViews
 from holdfast.runtime.eventing import Eventing
 from holdfast.runtime.outbox import OutboxView
-from holdfast.runtime.views import Blocking, JobsView, QueuesView
+from holdfast.runtime.views import JobsView, QueuesView
 from holdfast.runtime.workers import WorkersView
 from holdfast.sagas.sagas import Sagas
 from holdfast.sqlalchemy.engines import Engines
@@ -111,7 +112,7 @@ class Holdfast(Declaring, DeclaringSagas, DeclaringViews, DeclaresCache, Eventin
         self.unknown = UnknownJobs(self.store)
         self.outbox = OutboxView(self.store, self.bus)
         self.engines = Engines(self.location.kind, self.location.address, self.store, self.portal.open)
-        self.blocking = Blocking(self.portal, self.bus.emitter, self.engines)
+        self.blocking = Blocking(self)
         tell_child(self)  # after its store
 
     def _share(self) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from holdfast.jobs.blocking import twin
 from holdfast.kernel.awaits import must_await_all
 from holdfast.kernel.clock import look_after, monotonic
 from holdfast.kernel.codec import decode_stored, encode
@@ -77,6 +78,19 @@ class SagaRun:
         return SagaMissing(
             f"There is no saga {self.id!r}: its transaction has not committed, or it was pruned after its time."
         )
+
+    # --- for code without an event loop ---
+
+    @property
+    def kept_in(self) -> Store:
+        """Where it is kept."""
+        return self._store
+
+    record_sync = twin(record, "run")
+    status_sync = twin(status, "run")
+    signal_sync = twin(signal, "run")
+    cancel_sync = twin(cancel, "run")
+    result_sync = twin(result, "run")
 
     def __repr__(self) -> str:
         return f"<SagaRun {self.id}>"

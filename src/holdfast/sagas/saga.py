@@ -12,7 +12,7 @@ from msgspec.structs import replace
 
 from holdfast.events.patterns import is_type
 from holdfast.guards.backoff import Backoff
-from holdfast.jobs.blocking import BlockingTx
+from holdfast.jobs.blocking import BlockingTx, twin
 from holdfast.jobs.job import Job
 from holdfast.jobs.options import NONE
 from holdfast.jobs.registry import Registry
@@ -84,7 +84,7 @@ class Saga:
         return self.function(*args, **kwargs)
 
     @must_await("saga.start", name=_name)
-    async def start(self, *args: Any, id: str | None = None, tx: Any = None, **kwargs: Any) -> SagaRun:  # noqa: A002  the word of sagas
+    async def start(self, /, *args: Any, id: str | None = None, tx: Any = None, **kwargs: Any) -> SagaRun:  # noqa: A002  the word of sagas
         """Start the saga, once for each `id`: if there is one, that is what is returned, and `created` is False.
 
         With `tx`, it exists if and only if that commits.
@@ -126,6 +126,15 @@ class Saga:
     def run(self, id: str) -> SagaRun:  # noqa: A002  as above
         """A handle on a saga that was started before."""
         return SagaRun(self._store(), check_name("saga", id), created=False, returns=self.returns)
+
+    # --- for code without an event loop ---
+
+    @property
+    def kept_in(self) -> Store:
+        """Where it is kept."""
+        return self._store()
+
+    start_sync = twin(start, "saga")
 
     def __repr__(self) -> str:
         return f"<Saga {self.name}>"

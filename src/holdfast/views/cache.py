@@ -119,7 +119,13 @@ class Caches:
 
     def invalidate_tags_sync(self, *tags: str, tx: object | None = None) -> bool:
         """The same for code without an event loop."""
-        return self.portal.run_with(tx, lambda: self.invalidate_tags(*tags, tx=tx))
+        return self.portal.run_with(
+            tx, lambda: self.invalidate_tags(*tags, tx=tx), instead="`await hf.cache.invalidate_tags(…)`"
+        )
+
+    def invalidate_sync(self, *keys: str) -> bool:
+        """`invalidate` for code without an event loop."""
+        return self.portal.run(lambda: self.invalidate(*keys), instead="`await hf.cache.invalidate(…)`")
 
     async def _invalidate(self, kind: str, names: Sequence[str]) -> bool:
         done = []

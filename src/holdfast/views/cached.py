@@ -101,11 +101,19 @@ class Cached(Generic[P, R]):
 
     def call_sync(self, *args: P.args, **kwargs: P.kwargs) -> R:
         """Call it from code without an event loop."""
-        return self._home.portal.run(lambda: self(*args, **kwargs))
+        return self._home.portal.run(lambda: self(*args, **kwargs), instead="`await` on the call itself")
 
     def invalidate_sync(self, *args: P.args, **kwargs: P.kwargs) -> bool:
         """`invalidate` from code without an event loop."""
-        return self._home.portal.run(lambda: self.invalidate(*args, **kwargs))
+        return self._home.portal.run(
+            lambda: self.invalidate(*args, **kwargs), instead="`await function.invalidate(…)`"
+        )
+
+    def refresh_sync(self, *args: P.args, **kwargs: P.kwargs) -> R:
+        """`refresh` from code without an event loop."""
+        return self._home.portal.run(
+            lambda: self.refresh(*args, **kwargs), instead="`await function.refresh(…)`"
+        )
 
     # --- flights ---
 

@@ -8,6 +8,7 @@ from typing import Generic, TypeVar
 import msgspec
 
 from holdfast.events.event import AnyEvent
+from holdfast.jobs.blocking import twin
 from holdfast.kernel.awaits import must_await_all
 from holdfast.kernel.clock import monotonic
 from holdfast.kernel.codec import decode_stored
@@ -120,6 +121,20 @@ class View(Generic[R]):
                 )
             await self._store.wakeups.wait((LEASE_NAME.format(self.name), VIEWS), min(left, _LOOK))
         return goal.row
+
+    # --- for code without an event loop ---
+
+    @property
+    def kept_in(self) -> Store:
+        """Where it is kept."""
+        return self._store
+
+    get_sync = twin(get, "view")
+    entry_sync = twin(entry, "view")
+    find_sync = twin(find, "view")
+    lag_sync = twin(lag, "view")
+    aside_sync = twin(aside, "view")
+    rebuild_sync = twin(rebuild, "view")
 
     def __repr__(self) -> str:
         return f"<View {self.name}>"

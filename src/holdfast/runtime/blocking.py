@@ -1,0 +1,185 @@
+"""`hf.blocking`: every verb of `hf` for code without an event loop. Each is made of its async form, so it takes and returns the same."""
+
+from __future__ import annotations
+
+from contextlib import AbstractContextManager
+from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
+
+from holdfast.events.catalog import EventType
+from holdfast.jobs.blocking import BlockingTx, Blocks, Portal
+from holdfast.jobs.handle import Handle
+from holdfast.jobs.task import Bound, Call, Task
+from holdfast.store.event_records import Emitted
+from holdfast.store.records import Lease
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+    from sqlalchemy import Engine
+    from sqlalchemy.orm import Session
+
+    from holdfast.events.versions import Versions
+    from holdfast.jobs.dead import DeadLetters
+    from holdfast.jobs.unknown import UnknownJobs
+    from holdfast.runtime.app import Holdfast
+    from holdfast.runtime.outbox import OutboxView
+    from holdfast.runtime.views import JobsView, QueuesView
+    from holdfast.runtime.workers import WorkersView
+    from holdfast.sagas.sagas import Sagas
+    from holdfast.views.cache import Caches
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
+
+class Blocking:
+    """The engine for sync code: it waits until a thing is done. An error on a running loop."""
+
+    def __init__(self, hf: Holdfast) -> None:
+        self._hf, self._portal = hf, hf.portal
+        self.jobs = BlockingJobs(hf.portal, hf.jobs)
+        self.queues = BlockingQueues(hf.portal, hf.queues)
+        self.workers = BlockingWorkers(hf.portal, hf.workers)
+        self.dead = BlockingDead(hf.portal, hf.dead)
+        self.unknown = BlockingUnknown(hf.portal, hf.unknown)
+        self.outbox = BlockingOutbox(hf.portal, hf.outbox)
+        self.sagas = BlockingSagas(hf.portal, hf.sagas)
+        self.versions = BlockingVersions(hf.portal, hf.versions)
+        self.cache = BlockingCache(hf.portal, hf.cache)
+        self.migrate = Blocks(hf.portal, "hf")(hf.migrate)
+
+    def emit(
+        self,
+        type_: EventType[Any] | str,
+        data: Any = None,
+        *,
+        key: str | None = None,
+        tx: Any = None,
+        expect: int | None = None,
+    ) -> Emitted:
+        """Store an event, in the transaction `tx` when one is given."""
+        return self._hf.emit_sync(type_, data, key=key, tx=tx, expect=expect)
+
+    def enqueue(self, task: Task[P, R] | Call[P, R], /, *args: P.args, **kwargs: P.kwargs) -> Handle[R]:
+        """Store a job, and return when it is stored for good."""
+        return task.enqueue_sync(*args, **kwargs)
+
+    def enqueue_many(
+        self, task: Task[P, R] | Call[P, R], calls: Iterable[Mapping[str, Any] | Bound], /
+    ) -> list[Handle[R]]:
+        """Store many jobs, all or none."""
+        return task.enqueue_many_sync(calls)
+
+    def result(self, handle: Handle[R], timeout: float | None = None) -> R:
+        """Wait for a job's result."""
+        return handle.result_sync(timeout)
+
+    def transaction(self) -> AbstractContextManager[BlockingTx]:
+        """A transaction of the store's database for this thread: `tx` is also what `enqueue_sync` takes."""
+        block = self._hf.transaction()
+        return self._portal.entered(block, instead="`async with hf.transaction() as tx`")
+
+    def lock(self, name: str, *, lease: float = 30.0, wait: float = 0.0) -> AbstractContextManager[Lease]:
+        """`with hf.blocking.lock("report") as lease:` a lock that the whole fleet respects.
+
+        A thread cannot be interrupted when the lock is lost meanwhile: it hears of it at the end of the block, as LockLost.
+        """
+        block = self._hf.lock(name, lease=lease, wait=wait)
+        return self._portal.lent(block, instead=f"`async with hf.lock({name!r}) as lease`")
+
+    def sqlalchemy(self) -> Engine:
+        """SQLAlchemy's sync engine over this database: on SQLite over Holdfast's own connections, on PostgreSQL over psycopg."""
+        return self._hf.engines.blocking()
+
+    def session(self, **options: Any) -> Session:
+        """`with hf.blocking.session() as session:` SQLAlchemy's session, which is also what `tx=` takes. You commit it."""
+        return self._hf.engines.blocking_session(**options)
+
+    def close(self) -> None:
+        """Close the store, when sync code has opened it. Not needed at the end of a program."""
+        self._hf.engines.close_blocking()
+        self._portal.close()
+
+
+class BlockingJobs:
+    """`hf.jobs`."""
+
+    def __init__(self, portal: Portal, jobs: JobsView) -> None:
+        made = Blocks(portal, "hf.jobs")
+        self.get, self.cancel, self.handle = made(jobs.get), made(jobs.cancel), jobs.handle
+
+
+class BlockingQueues:
+    """`hf.queues`."""
+
+    def __init__(self, portal: Portal, queues: QueuesView) -> None:
+        made = Blocks(portal, "hf.queues")
+        self.pause, self.resume = made(queues.pause), made(queues.resume)
+        self.paused, self.count = made(queues.paused), made(queues.count)
+
+
+class BlockingWorkers:
+    """`hf.workers`."""
+
+    def __init__(self, portal: Portal, workers: WorkersView) -> None:
+        self.list = Blocks(portal, "hf.workers")(workers.list)
+
+
+class BlockingDead:
+    """`hf.dead`."""
+
+    def __init__(self, portal: Portal, dead: DeadLetters) -> None:
+        made = Blocks(portal, "hf.dead")
+        self.find, self.replay, self.discard = made(dead.find), made(dead.replay), made(dead.discard)
+        self.replay_edited = made(dead.replay_edited)
+
+
+class BlockingUnknown:
+    """`hf.unknown`."""
+
+    def __init__(self, portal: Portal, unknown: UnknownJobs) -> None:
+        made = Blocks(portal, "hf.unknown")
+        self.find, self.steps, self.resolve = made(unknown.find), made(unknown.steps), made(unknown.resolve)
+
+
+class BlockingOutbox:
+    """`hf.outbox`."""
+
+    def __init__(self, portal: Portal, outbox: OutboxView) -> None:
+        made = Blocks(portal, "hf.outbox")
+        self.lag, self.get, self.find = made(outbox.lag), made(outbox.get), made(outbox.find)
+        self.groups, self.backlogs = made(outbox.groups), made(outbox.backlogs)
+        self.unsubscribe = made(outbox.unsubscribe)
+        self.brokers, self.forget_broker = made(outbox.brokers), made(outbox.forget_broker)
+        self.requeue, self.drop, self.redrive = made(outbox.requeue), made(outbox.drop), made(outbox.redrive)
+        self.strays, self.replay_stray = made(outbox.strays), made(outbox.replay_stray)
+
+
+class BlockingSagas:
+    """`hf.sagas`. A saga itself has `start_sync`, and its handle `status_sync`, `signal_sync` and the others."""
+
+    def __init__(self, portal: Portal, sagas: Sagas) -> None:
+        made = Blocks(portal, "hf.sagas")
+        self.get, self.find, self.history = made(sagas.get), made(sagas.find), made(sagas.history)
+        self.cancel, self.retry, self.settle = made(sagas.cancel), made(sagas.retry), made(sagas.settle)
+        self.run = sagas.run
+
+
+class BlockingVersions:
+    """`hf.versions`."""
+
+    def __init__(self, portal: Portal, versions: Versions) -> None:
+        made = Blocks(portal, "hf.versions")
+        self.current, self.expect, self.advance = (
+            made(versions.current),
+            made(versions.expect),
+            made(versions.advance),
+        )
+
+
+class BlockingCache:
+    """`hf.cache`."""
+
+    def __init__(self, portal: Portal, cache: Caches) -> None:
+        made = Blocks(portal, "hf.cache")
+        self.invalidate, self.invalidate_tags = made(cache.invalidate), made(cache.invalidate_tags)
