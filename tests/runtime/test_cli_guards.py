@@ -180,3 +180,20 @@ def test_a_guard_is_reset(shop, on_store):
     assert shop("guards", "reset", "stripe") == 0
     [guard] = shop.json("guards")["guards"]
     assert (guard["state"], guard["nodes"], guard["slowed"], guard["paused"]) == ("closed", [], 0, 0)
+
+
+async def paused_often(store):
+    for node, paused in (("n1", 0.12), ("n2", 0.004)):
+        await store.guards.report(node, [BreakerReport("stripe", BreakerState.CLOSED, paused=paused)], ttl=60)
+    await store.guards.report("n1", [BreakerReport("other", BreakerState.CLOSED, paused=0.004)], ttl=60)
+
+
+def test_how_much_of_the_last_hour_a_limiter_was_paused(shop, on_store):
+    on_store(paused_often)
+    assert shop("guards") == 0
+    assert shop.out.count("of the last hour") == 1
+    assert "paused 12 % of the last hour" in shop.out
+    assert {each["name"]: each["paused_share"] for each in shop.json("guards")["guards"]} == {
+        "other": 0.004,
+        "stripe": 0.12,
+    }

@@ -41,8 +41,9 @@ class Member:
 
     def report(self) -> BreakerReport:
         """Open only by what it has seen itself: what it was told would come back as news."""
+        paused = 0.0 if self._limiter is None else self._limiter.paused_share
         if self._breaker is None:
-            return BreakerReport(self.name, BreakerState.CLOSED)
+            return BreakerReport(self.name, BreakerState.CLOSED, paused=paused)
         record = self._breaker.record()
         state = BreakerState(self._breaker.state.value)
         if state is BreakerState.OPEN and (record.told or record.held):
@@ -56,6 +57,7 @@ class Member:
             calls=max(calls, record.calls, int(state is not BreakerState.CLOSED)),
             failures=record.failures,
             slow=record.slow,
+            paused=paused,
         )
 
     def _recent(self, calls: int) -> int:

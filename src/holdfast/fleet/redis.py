@@ -47,6 +47,7 @@ class Word(msgspec.Struct, frozen=True):
     calls: int
     failures: int
     slow: int
+    paused: float = 0.0
 
 
 @checked_shared
@@ -162,7 +163,7 @@ class RedisGuards:
 
 
 def _word(item: BreakerReport) -> Word:
-    return Word(item.state, item.generation, item.open_for, item.calls, item.failures, item.slow)
+    return Word(item.state, item.generation, item.open_for, item.calls, item.failures, item.slow, item.paused)
 
 
 def _told(
@@ -201,4 +202,4 @@ def _looked(name: str, answer: Looked, now: float) -> GuardRecord:
 def _node(name: str, at: float, text: str) -> NodeBreaker:
     word = msgspec.json.decode(text, type=Word)
     numbers = word.generation, word.open_for, word.calls, word.failures, word.slow
-    return NodeBreaker(name, word.state, *numbers, at)
+    return NodeBreaker(name, word.state, *numbers, at, word.paused)

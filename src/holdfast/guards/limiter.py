@@ -13,6 +13,7 @@ from holdfast.guards.limiter_looks import LimiterLooks
 from holdfast.guards.limiter_news import News
 from holdfast.guards.meters import Meter
 from holdfast.guards.paces import PAUSE_JITTER, Pace, check_rate
+from holdfast.guards.pauses import Pauses
 from holdfast.guards.ports import SLICE, LimiterRecord, Quota, Slice
 from holdfast.guards.registry import Registry
 from holdfast.guards.reservations import Reservation, carried
@@ -42,7 +43,7 @@ class Limiter(LimiterLooks, metaclass=Named):
     """
 
     __slots__ = (
-        "_keys", "_lock", "_longest_pause", "_most", "_name", "_news", "_pace", "_quota", "_rate", "_registry", "_single", "_wait"
+        "_keys", "_lock", "_longest_pause", "_most", "_name", "_news", "_pace", "_pauses", "_quota", "_rate", "_registry", "_single", "_wait"
     )  # fmt: skip
 
     def __init__(
@@ -75,7 +76,7 @@ class Limiter(LimiterLooks, metaclass=Named):
         self._quota = quota
         self._most = self._pace.burst  # that one call may cost
         self._name = name if name is None else check_name("limiter", name)
-        self._lock, self._news = new_lock(), News()
+        self._lock, self._news, self._pauses = new_lock(), News(), Pauses()
 
     # --- taking ---
 
@@ -256,6 +257,7 @@ class Limiter(LimiterLooks, metaclass=Named):
                 return
             before = 1 / meter.interval
             is_news = meter.throttled(began, now, clamped(retry_after, self._longest_pause))
+            self._pauses.add(now, meter.paused_until)
             record = self._seen(meter, now)
         if is_news:
             self._news.slowed(self.name, key, record, before=before, full=self.fastest)
@@ -274,6 +276,7 @@ class Limiter(LimiterLooks, metaclass=Named):
             meter = self._registry.get(key, now) if key else self._single
             if meter is None or not meter.rest(pause, now):
                 return
+            self._pauses.add(now, meter.paused_until)
             record = self._seen(meter, now)
         self._news.rested(self.name, key, record, full=self.fastest)
         if self._quota is not None:
@@ -302,6 +305,7 @@ class Limiter(LimiterLooks, metaclass=Named):
         with self._lock:
             if (meter := self._registry.get(key, now) if key else self._single) is not None:
                 meter.pause_until(now + pause, now)
+                self._pauses.add(now, meter.paused_until)
 
     def forked(self) -> None:
         """This is a child of the process: slices of the fleet's quota are the parent's, and so is whoever holds the lock."""
@@ -313,6 +317,7 @@ class Limiter(LimiterLooks, metaclass=Named):
         """Begin anew: the first rate, no pause, for every key. What was taken is forgotten with it."""
         with self._lock:
             self._registry.clear()
+            self._pauses.forget()
             self._single = Meter(self._pace)
 
     def record(self, *, key: str = "") -> LimiterRecord:

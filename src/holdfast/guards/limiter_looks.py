@@ -9,6 +9,7 @@ from holdfast.guards.headers import Allowance, ratelimit_headers
 from holdfast.guards.limiter_keys import LimiterKeys
 from holdfast.guards.meters import Meter
 from holdfast.guards.paces import Pace
+from holdfast.guards.pauses import Pauses
 from holdfast.guards.registry import Registry
 from holdfast.kernel.clock import monotonic
 
@@ -23,6 +24,7 @@ class LimiterLooks:
     _longest_pause: float
     _name: str | None
     _pace: Pace
+    _pauses: Pauses
     _rate: float
     _registry: Registry
     _single: Meter
@@ -53,6 +55,12 @@ class LimiterLooks:
     @property
     def longest_pause(self) -> float:
         return self._longest_pause
+
+    @property
+    def paused_share(self) -> float:
+        """Of the last hour, in this process: 0 to 1."""
+        with self._lock:
+            return self._pauses.share()
 
     @property
     def longest_wait(self) -> float:

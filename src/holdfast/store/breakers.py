@@ -34,6 +34,7 @@ class BreakerReport(msgspec.Struct, frozen=True):
     calls: int = 0  # in its window
     failures: int = 0
     slow: int = 0
+    paused: float = 0.0  # share of the last hour in which its limiter was, 0 to 1
 
     def __post_init__(self) -> None:
         _set(self, "guard", check_name("guard", self.guard))
@@ -41,6 +42,7 @@ class BreakerReport(msgspec.Struct, frozen=True):
         _set(self, "open_for", check_seconds("open_for", self.open_for, 0.0, DAY))
         for kind in ("generation", "calls", "failures", "slow"):
             _set(self, kind, check_int(kind, getattr(self, kind), 0, _INT8 - 1))
+        _set(self, "paused", check_seconds("paused", self.paused, 0.0, 1.0))
 
 
 class NodeBreaker(msgspec.Struct, frozen=True):
@@ -54,6 +56,7 @@ class NodeBreaker(msgspec.Struct, frozen=True):
     failures: int
     slow: int
     at: float
+    paused: float = 0.0  # share of the last hour
 
 
 class Hold(msgspec.Struct, frozen=True):

@@ -330,6 +330,7 @@ async def test_without_tables_every_verb_says_migrate(empty_postgres_url):
         "0013_stray_types",
         "0014_workers",
         "0015_waits_for",
+        "0016_paused_share",
     ]
     await store.close()
 

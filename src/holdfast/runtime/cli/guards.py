@@ -31,6 +31,7 @@ _COLUMNS = (
 )
 _LIMIT = "at most so many (100)"
 _PART = 1000  # keys of one question
+_LEAST = 0.005  # of the last hour: nobody minds less
 _ACTS = {
     "hold-open": "let no call through, on any node, until `release`",
     "hold-closed": "let all calls through, whatever fails, until `release`",
@@ -94,7 +95,11 @@ async def _held(hf: Holdfast, names: Sequence[str]) -> list[Owned]:
 
 def _told(guard: GuardRecord, held: Sequence[Owned]) -> dict[str, Any]:
     told: dict[str, Any] = msgspec.to_builtins(guard)
-    return told | {"state": _state(guard), "jobs_held": _number(guard, held)}
+    return told | {
+        "state": _state(guard),
+        "jobs_held": _number(guard, held),
+        "paused_share": round(_paused_share(guard), 4),
+    }
 
 
 def _state(guard: GuardRecord) -> str:
@@ -137,7 +142,14 @@ def _slowed(guard: GuardRecord) -> str | None:
     """The slowest key, and the one that is paused for longest."""
     parts = [f"to {pace.rate:.3g}/s{_key(pace.key)}" for pace in guard.slowest[:1] if pace.rate is not None]
     parts += [f"paused for {pace.paused:.0f} s{_key(pace.key)}" for pace in guard.longest[:1]]
+    if (share := _paused_share(guard)) >= _LEAST:
+        parts.append(f"paused {100 * share:.0f} % of the last hour")
     return ", ".join(parts) or None
+
+
+def _paused_share(guard: GuardRecord) -> float:
+    """The most that any node says: a pause is for all, but one that has just begun has not seen much of it."""
+    return max((node.paused for node in guard.nodes), default=0.0)
 
 
 def _key(key: str) -> str:

@@ -9,7 +9,7 @@ from typing import Any
 from holdfast.store.breakers import BreakerReport, BreakerState, FleetBreaker, Hold, NodeBreaker, Probe
 from holdfast.store.statements import Procedure, Statement
 
-NODE = "b.node, b.state, b.generation, b.open_for, b.calls, b.failures, b.slow, date_part('epoch', b.at)"
+NODE = "b.node, b.state, b.generation, b.open_for, b.calls, b.failures, b.slow, date_part('epoch', b.at), b.paused"
 # What was said after now was said before the clock was set back: whoever lives says it again.
 HEARD = "b.at <= n.now AND b.until > n.now"
 OPEN = "g.opened_at <= n.now AND g.opened_until > n.now"
@@ -23,26 +23,36 @@ def report(node: str, reports: Sequence[BreakerReport], *, ttl: float) -> Proced
     return [told[item.guard] for item in reports]
 
 
-def _said(item: BreakerReport) -> tuple[str, str, int, float, int, int, int]:
+def _said(item: BreakerReport) -> tuple[str, str, int, float, int, int, int, float]:
     state = str(item.state)
-    return item.guard, state, item.generation, item.open_for, item.calls, item.failures, item.slow
+    return (
+        item.guard,
+        state,
+        item.generation,
+        item.open_for,
+        item.calls,
+        item.failures,
+        item.slow,
+        item.paused,
+    )
 
 
 # One round trip: what the others said is what was there before. ANY(ARRAY[…]) is looked up one by one, as `rows.same_id`.
 _REPORT = f"""
 WITH said AS MATERIALIZED (
-    SELECT * FROM unnest($3::text[], $4::text[], $5::bigint[], $6::float8[], $7::bigint[], $8::bigint[], $9::bigint[])
-        WITH ORDINALITY AS r (guard, state, generation, open_for, calls, failures, slow, place)),
+    SELECT * FROM unnest($3::text[], $4::text[], $5::bigint[], $6::float8[], $7::bigint[], $8::bigint[], $9::bigint[], $10::float8[])
+        WITH ORDINALITY AS r (guard, state, generation, open_for, calls, failures, slow, paused, place)),
 written AS (
     INSERT INTO holdfast.breaker AS b
-        (guard, node, state, generation, open_for, calls, failures, slow, at, until, forget)
-    SELECT r.guard, $1::text, r.state, r.generation, r.open_for, r.calls, r.failures, r.slow, n.now, n.until,
+        (guard, node, state, generation, open_for, calls, failures, slow, paused, at, until, forget)
+    SELECT r.guard, $1::text, r.state, r.generation, r.open_for, r.calls, r.failures, r.slow, r.paused, n.now, n.until,
         ceil(date_part('epoch', n.until) / 60)::bigint
     FROM said AS r CROSS JOIN (SELECT now, now + make_interval(secs => $2::float8) AS until
         FROM (SELECT holdfast.now() AS now) AS m) AS n
     ORDER BY r.place
     ON CONFLICT (guard, node) DO UPDATE SET state = excluded.state, generation = excluded.generation,
         open_for = excluded.open_for, calls = excluded.calls, failures = excluded.failures, slow = excluded.slow,
+        paused = excluded.paused,
         at = excluded.at, until = excluded.until, forget = excluded.forget)
 SELECT r.guard, g.generation, g.reset_generation,
     CASE WHEN {OPEN} THEN date_part('epoch', g.opened_until) END,

@@ -10,7 +10,7 @@ from holdfast.store.sqlite.connection import Db
 from holdfast.store.sqlite.rows import Row
 
 GUARD = "generation, reset_generation, opened_at, opened_until, held, held_by, held_at"
-NODE = "node, state, generation, open_for, calls, failures, slow, at"
+NODE = "node, state, generation, open_for, calls, failures, slow, at, paused"
 # What was said after now was said before the clock was set back: whoever lives says it again.
 HEARD = "at <= ? AND until > ?"
 
@@ -20,16 +20,25 @@ KNOWN = "INSERT INTO holdfast_guard (name) VALUES (?) ON CONFLICT DO NOTHING"
 def report(db: Db, node: str, reports: Sequence[BreakerReport], *, ttl: float) -> list[FleetBreaker]:
     until = db.now + ttl
     for item in reports:
-        values = (item.state, item.generation, item.open_for, item.calls, item.failures, item.slow)
+        values = (
+            item.state,
+            item.generation,
+            item.open_for,
+            item.calls,
+            item.failures,
+            item.slow,
+            item.paused,
+        )
         db.run(_REPORT, item.guard, node, *values, db.now, until, math.ceil(until / 60))
     return [_told(db, item.guard, node) for item in reports]
 
 
 _REPORT = """
-INSERT INTO holdfast_breaker (guard, node, state, generation, open_for, calls, failures, slow, at, until, forget)
-VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+INSERT INTO holdfast_breaker (guard, node, state, generation, open_for, calls, failures, slow, paused, at, until, forget)
+VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
 ON CONFLICT (guard, node) DO UPDATE SET state = excluded.state, generation = excluded.generation,
     open_for = excluded.open_for, calls = excluded.calls, failures = excluded.failures, slow = excluded.slow,
+    paused = excluded.paused,
     at = excluded.at, until = excluded.until, forget = excluded.forget"""
 
 

@@ -41,19 +41,12 @@ class BreakersConformance(Conformance):
         return found == number if self.counts else found >= number
 
     async def test_a_node_hears_what_the_others_said(self, store: SharesGuards) -> None:
-        assert await tell(store, "n2", OPEN, generation=3, open_for=20, calls=10, failures=9, slow=1) == (
-            FleetBreaker(guard="api")
-        )
+        said = {"generation": 3, "open_for": 20, "calls": 10, "failures": 9, "slow": 1, "paused": 0.25}
+        assert await tell(store, "n2", OPEN, **said) == FleetBreaker(guard="api")
         now = await store.now()
         (heard,) = (await tell(await self.second(store), "n1")).others
         assert (heard.node, heard.state, heard.at) == ("n2", OPEN, now)
-        assert (heard.generation, heard.open_for, heard.calls, heard.failures, heard.slow) == (
-            3,
-            20,
-            10,
-            9,
-            1,
-        )
+        assert {kind: getattr(heard, kind) for kind in said} == said
         assert [each.node for each in (await tell(store, "n3")).others] == ["n1", "n2"]
 
     async def test_what_a_node_said_is_forgotten_when_it_is_not_heard_of(self, store: SharesGuards) -> None:
