@@ -89,5 +89,9 @@ def test_the_page_on_events_prints_what_it_says(tmp_path):
     assert pasted("docs/events.md", tmp_path) == "".join(blocks("docs/events.md", "text"))
 
 
+def test_the_page_on_sqlalchemy_prints_what_it_says(tmp_path):
+    assert pasted("docs/sqlalchemy.md", tmp_path) == "".join(blocks("docs/sqlalchemy.md", "text"))
+
+
 def test_the_page_on_the_cache_prints_what_it_says(tmp_path):
     assert pasted("docs/cache.md", tmp_path) == "".join(blocks("docs/cache.md", "text"))
