@@ -15,20 +15,10 @@ from holdfast.testing import drain, fresh, inline
 pytest_plugins = ["holdfast_pytest"]
 
 
-@pytest.fixture(params=["sqlite", "postgres"])
-def url(request, holdfast_url):
-    return holdfast_url if request.param == "sqlite" else request.getfixturevalue("postgres_url")
-
-
 @pytest.fixture
 async def hf(manual_clock, url):
     async with fresh(clock_shop.hf, url) as opened:
         yield opened
-
-
-@pytest.fixture
-def clock(manual_clock):
-    return manual_clock
 
 
 @pytest.fixture(autouse=True)

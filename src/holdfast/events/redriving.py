@@ -7,7 +7,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from holdfast.events.publishing import Failure, TakesNothing, publish
 from holdfast.events.wire import Wire
 from holdfast.guards.backoff import Backoff
-from holdfast.kernel.clock import sleep
+from holdfast.kernel.clock import recover
 from holdfast.kernel.errors import TransportUnavailable, UsageError
 from holdfast.kernel.telemetry import note
 from holdfast.store.event_records import OutboxEvent
@@ -59,7 +59,7 @@ async def redrive(
                     ) from error
                 if not isinstance(error, TakesNothing):
                     events = events[: max(1, len(events) // 4)]  # a slow broker may never answer for many
-                await sleep(_PATIENCE.longest(tries))
+                await recover(_PATIENCE.longest(tries))
         for failure in failures:
             note("redrive.failed", event=failure.event.id, type=failure.event.type, error=failure.error)
         number, part = number + published, min(_PART, 2 * len(events))

@@ -8,7 +8,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable
 
-from holdfast.kernel.clock import monotonic, timeout
+from holdfast.kernel.clock import monotonic, patience
 from holdfast.kernel.randomness import jittered
 from holdfast.kernel.service import Periodic
 from holdfast.kernel.spawn import end, spawn
@@ -67,7 +67,7 @@ class Presence:
 
     async def _try(self, write: Callable[[], Awaitable[object]]) -> None:
         try:
-            async with timeout(_PATIENCE):
+            async with patience(_PATIENCE):
                 await write()
         except Exception as error:  # noqa: BLE001  whatever it is, work goes on
             if self._is_well:

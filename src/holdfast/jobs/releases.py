@@ -10,7 +10,7 @@ from holdfast.guards.guard import Guard
 from holdfast.guards.limiter import Limiter
 from holdfast.guards.ports import State
 from holdfast.jobs.gating import guard_of, is_closed, is_sick, key_of
-from holdfast.kernel.clock import monotonic, sleep
+from holdfast.kernel.clock import look_after, monotonic
 from holdfast.kernel.randomness import jittered
 from holdfast.kernel.service import Looping
 from holdfast.kernel.telemetry import note
@@ -100,7 +100,7 @@ class Releases(Looping):
             except Exception as error:  # noqa: BLE001  somebody must do it
                 self._trouble = f"releases: {error}"
                 note("releases.failed", error=repr(error))
-            await sleep(jittered(_BUSY if is_busy else _IDLE))
+            await look_after(jittered(_BUSY if is_busy else _IDLE))
 
     async def _look(self) -> bool:
         """Whether anything is held that is ours to let go."""

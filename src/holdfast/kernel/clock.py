@@ -72,6 +72,11 @@ async def recover(seconds: float) -> None:
     await asyncio.sleep(seconds)
 
 
+def later(seconds: float, call: Callable[..., object], *args: object) -> asyncio.TimerHandle:
+    """`after` by the clock by which `patience` goes."""
+    return asyncio.get_running_loop().call_later(seconds, call, *args)
+
+
 def patient() -> float:
     """Seconds that only grow, of the clock by which `patience` goes."""
     return asyncio.get_running_loop().time()

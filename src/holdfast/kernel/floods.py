@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any, TypeAlias
 
-from holdfast.kernel.clock import after, monotonic
+from holdfast.kernel.clock import later, monotonic
 
 LINES = 10
 SECONDS = 10.0
@@ -66,7 +66,7 @@ class Floods:
 
     def _look_later(self, kind: Kind, window: _Window, seconds: float) -> None:
         try:
-            after(seconds, self._end, kind, window)
+            later(seconds, self._end, kind, window)
         except RuntimeError:  # no loop runs in this thread: the next note tells of it, whatever it is
             return
 

@@ -9,7 +9,7 @@ from typing import TypeVar
 
 import msgspec
 
-from holdfast.kernel.clock import monotonic, patience, sleep
+from holdfast.kernel.clock import monotonic, patience, recover
 from holdfast.kernel.errors import StoreFull, StoreReadOnly, StoreUnavailable
 from holdfast.kernel.loops import PerLoop
 from holdfast.kernel.randomness import jittered
@@ -146,7 +146,7 @@ class Place:
 
     async def _pay_later(self) -> None:
         while not await self._pay():
-            await sleep(jittered(REST))
+            await recover(jittered(REST))
 
     def _is_owed(self, wanted: Wanted) -> bool:
         keys, tags = self._owed["key"], self._owed["tag"]

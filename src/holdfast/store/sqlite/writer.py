@@ -130,16 +130,17 @@ class Writer(Served):
         if self._broken:
             self._open()
             self._broken = False
-        until, pause = monotonic() + LOCK_WAIT, 0.0005
+        waited, pause = 0.0, 0.0005  # really, whatever clock a test holds
         while True:
             yield from self._awake()
             try:
                 self._db.begin("IMMEDIATE")
             except apsw.BusyError as busy:
-                if monotonic() > until:
+                if waited > LOCK_WAIT:
                     raise explain(busy) from busy
-                yield Pause(jittered(pause, 0.5))
-                pause = min(pause * 2, 0.02)
+                rest = jittered(pause, 0.5)
+                yield Pause(rest)
+                waited, pause = waited + rest, min(pause * 2, 0.02)
             else:
                 self._cutoff = monotonic() + TRANSACTION_LIMIT
                 return

@@ -1,0 +1,169 @@
+"""Guards and locks under the manual clock: what waits ends by `advance`."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+from clock_kit import THRICE, Refused, Service
+
+from holdfast.guards import Breaker, Bulkhead, Limiter
+from holdfast.kernel.errors import (
+    BreakerOpen,
+    BulkheadFull,
+    DeadlinePassed,
+    LockHeld,
+    LockLost,
+    TimedOut,
+)
+from holdfast.store.states import State
+from holdfast.testing import drain
+
+pytest_plugins = ["holdfast_pytest"]
+
+
+# --- guards ---
+
+
+async def test_a_full_bucket_lets_its_burst_through_at_once(hf, clock):
+    guard, service = hf.guard("api", limiter=Limiter(rate=100, burst=20)), Service(clock)
+
+    @hf.task
+    async def work() -> int:
+        return sum([await guard.call(service.call, 1) for _ in range(3)])
+
+    @hf.task
+    def plain() -> int:
+        return sum([guard.call_sync(service.call_sync, 1) for _ in range(3)])
+
+    await work.enqueue()
+    await plain.enqueue()
+    assert [each.result for each in await drain(hf)] == [6, 6]
+    assert service.calls == [0.0] * 6
+
+
+@pytest.mark.parametrize("is_plain", [False, True], ids=["async", "plain"])
+@pytest.mark.parametrize("key", [None, "ada"])
+async def test_a_limiter_keeps_its_rate_by_the_clock(hf, clock, is_plain, key):
+    guard, service = hf.guard("api", limiter=Limiter(rate=10, burst=4, per="{user}")), Service(clock)
+    called = guard if key is None else guard.keyed(key)
+
+    @hf.task
+    async def work() -> None:
+        for _ in range(24):
+            await called.call(service.call)
+
+    @hf.task
+    def plain() -> None:
+        for _ in range(24):
+            called.call_sync(service.call_sync)
+
+    await (plain if is_plain else work).enqueue()
+    [ran] = await clock.run(drain(hf))
+    assert ran.state is State.SUCCEEDED
+    assert 1.9 <= clock.monotonic() < 8
+
+
+async def test_the_parts_of_a_guard_go_by_the_clock(hf, clock):
+    service = Service(clock, failures=3)
+    retried = hf.guard("retried", retry=THRICE, timeout=5)
+    slow = hf.guard("slow", timeout=5)
+    late = hf.guard("late", deadline=7, retry=THRICE)
+    broken = hf.guard("broken", breaker=Breaker(failures=1, cooldown=30))
+    with pytest.raises(Refused):
+        await clock.run(retried.call(service.call))
+    assert len(service.calls) == 3
+    for guard, seconds in ((slow, 5), (late, 7)):
+        calling = asyncio.create_task(guard.call(service.hang))
+        await clock.until_waiting()
+        clock.advance(seconds)
+        with pytest.raises(TimedOut):
+            await calling
+    service.calls.clear()
+    with pytest.raises(Refused):
+        await broken.call(service.call)
+    with pytest.raises(BreakerOpen):
+        await broken.call(service.call)
+    clock.advance(60)  # about 30 are enough
+    service.failures = 0
+    assert await broken.call(service.call, 1) == 2
+    with pytest.raises((DeadlinePassed, Refused)):
+        service.calls.clear()
+        service.failures = 3
+        await clock.run(late.call(service.call))
+
+
+async def test_who_waits_for_a_permit_gives_up_by_the_clock(hf, clock):
+    guard = hf.guard("narrow", bulkhead=Bulkhead(1, waiting=5, wait=20))
+    service = Service(clock)
+    holding = asyncio.create_task(guard.call(service.hang))
+    await asyncio.sleep(0.01)
+
+    async def in_a_thread() -> None:
+        await asyncio.to_thread(guard.call_sync, service.call_sync)
+
+    waiting = [asyncio.create_task(guard.call(service.call)), asyncio.create_task(in_a_thread())]
+    waits = await clock.until_waiting(2)
+    assert [wait.seconds for wait in waits] == [20, 20], waits
+    clock.advance(20)
+    for each in waiting:
+        with pytest.raises(BulkheadFull):
+            await each
+    holding.cancel()
+
+
+async def test_the_gate_before_a_task_opens_by_the_clock(hf, clock):
+    guard = hf.guard("api", breaker=Breaker(failures=1, cooldown=30))
+    service = Service(clock, failures=1)
+
+    @hf.task(guard=guard, retry=THRICE)
+    async def work() -> int:
+        return await guard.call(service.call, 1)
+
+    handle = await work.enqueue()
+    async with hf.worker():
+        while not service.calls:
+            await asyncio.sleep(0.005)
+        await _held(handle)
+        clock.advance(45)
+        await _reached(handle, clock, State.SUCCEEDED)
+    assert len(service.calls) == 2
+
+
+async def _held(handle):
+    while (await handle.record()).held is None:
+        await asyncio.sleep(0.005)
+
+
+async def _reached(handle, clock, state):
+    """Time goes on in seconds, as it does for a program that runs."""
+    for _ in range(200):
+        if await handle.status() is state:
+            return
+        clock.advance(1)
+        await asyncio.sleep(0.02)
+    raise AssertionError(f"{await handle.record()}")
+
+
+# --- locks ---
+
+
+async def test_a_lock_is_waited_for_and_kept_by_the_clock(hf, clock):
+    async with hf.lock("report", lease=30):
+        waiting = asyncio.create_task(_lock(hf, wait=20))
+        await clock.until_waiting()
+        clock.advance(20)
+        with pytest.raises(LockHeld):
+            await waiting
+        waiting = asyncio.create_task(_lock(hf, wait=20))
+        await clock.until_waiting()
+    await waiting
+    with pytest.raises(LockLost):
+        async with hf.lock("report", lease=30):
+            clock.advance(60)
+            await asyncio.Event().wait()
+
+
+async def _lock(hf, wait):
+    async with hf.lock("report", wait=wait):
+        pass
