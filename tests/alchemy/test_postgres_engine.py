@@ -1,0 +1,67 @@
+"""The engine of its own on PostgreSQL: what of the store's URL reaches the driver, and what does not."""
+
+from __future__ import annotations
+
+import sqlalchemy as sa
+from sqlalchemy.pool import NullPool
+
+from holdfast import Holdfast
+from holdfast.sqlalchemy.postgres import PostgresEngines, url_of
+from holdfast.store.postgres.url import parse
+
+
+def test_what_is_ours_is_taken_out_of_the_url():
+    target = parse("postgresql+asyncpg://me:p%40ss@host:5433/shop?pool_size=20&patience=1&sslmode=require")
+    url = url_of(target, "asyncpg")
+    assert (url.username, url.password, url.host, url.port, url.database) == (
+        "me",
+        "p@ss",
+        "host",
+        5433,
+        "shop",
+    )
+    assert dict(url.query) == {"ssl": "require"}
+    assert dict(url_of(target, "psycopg").query) == {"sslmode": "require"}
+
+
+def test_behind_a_pooler_without_prepared_statements():
+    engines = PostgresEngines("postgresql://me@host/shop?statement_cache_size=0")
+    assert isinstance(engines.make().pool, NullPool)
+    assert isinstance(engines.make_blocking().pool, NullPool)
+
+
+async def test_it_works_without_a_statement_cache(postgres_url):
+    mark = "&" if "?" in postgres_url else "?"
+    async with Holdfast(f"{postgres_url}{mark}statement_cache_size=0") as hf, hf.session() as session:
+        for number in range(3):
+            assert await session.scalar(sa.text("SELECT CAST(:n AS integer)"), {"n": number}) == number
+            await session.commit()
+
+
+async def test_the_planner_is_the_users(postgres_url):
+    """Holdfast's own connections have settings that suit its tables, and nobody else's."""
+    async with Holdfast(postgres_url) as hf, hf.session() as session:
+        assert await session.scalar(sa.text("SHOW enable_seqscan")) == "on"
+        assert await session.scalar(sa.text("SHOW plan_cache_mode")) == "auto"
+
+
+async def test_its_connections_end_with_the_store(postgres_url):
+    hf = Holdfast(postgres_url)
+    async with hf:
+        async with hf.session() as session:
+            await session.execute(sa.text("SELECT 1"))
+        assert hf.sqlalchemy().pool.checkedin() == 1
+    assert hf.sqlalchemy().pool.checkedin() == 0
+
+
+async def test_two_sessions_of_one_task_write_side_by_side(postgres_url):
+    async with Holdfast(postgres_url) as hf, hf.session() as one, hf.session() as other:
+        await one.execute(sa.text("CREATE TABLE side (id integer)"))
+        await one.commit()
+        await one.execute(sa.text("INSERT INTO side VALUES (1)"))
+        await other.execute(sa.text("INSERT INTO side VALUES (2)"))
+        await other.commit()
+        await one.commit()
+        assert await one.scalar(sa.text("SELECT count(*) FROM side")) == 2
+        await one.execute(sa.text("DROP TABLE side"))
+        await one.commit()
