@@ -197,3 +197,18 @@ def test_how_much_of_the_last_hour_a_limiter_was_paused(shop, on_store):
         "other": 0.004,
         "stripe": 0.12,
     }
+
+
+async def held_by_a_rate(store):
+    await store.jobs.enqueue([NewJob(id=new_id(), task="mail.send", guard="rate:mail.send/user:7")])
+    claims = await store.claims.claim({"default": 1}, lease=30, worker="w")
+    await store.holds.hold(claims, Held.GUARD)
+    return claims[0].job_id
+
+
+def test_a_job_that_waits_for_its_rate_says_so(shop, on_store):
+    job_id = on_store(held_by_a_rate)
+    assert shop("jobs") == 0
+    assert "held: rate 'mail.send/user:7'" in shop.out
+    assert shop("jobs", "show", job_id) == 0
+    assert "rate 'mail.send/user:7': its turn comes" in shop.out

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from holdfast.jobs.rates import NAME
 from holdfast.kernel.show import show
 from holdfast.runtime.cli.times import ago, span
 from holdfast.store.held_records import HeldBy, HeldFor, Holder
 from holdfast.store.records import JobRecord
 from holdfast.store.states import State
 
+_RATE = NAME.format("")  # before the name of a task, and its key
 _SHORT = 13  # letters of an id that tell it from others, as commands take them
 
 
@@ -48,6 +50,9 @@ def _tenant(held: HeldBy, _: float, __: bool) -> str:
 
 
 def _guard(held: HeldBy, _: float, whole: bool) -> str:
+    if held.name is not None and held.name.startswith(_RATE):
+        rate = f"rate {show(held.name.removeprefix(_RATE))}"
+        return f"{rate}: its turn comes, so many a second as the task says" if whole else rate
     return f"guard {show(held.name)}" + (": `holdfast guards` tells why" if whole else "")
 
 
