@@ -144,7 +144,13 @@ def _environment() -> Iterator[None]:
     before = dict(os.environ)
     for name in [name for name in os.environ if name.startswith(("HOLDFAST", "DATABASE_URL"))]:
         del os.environ[name]
-    os.environ |= {"HOLDFAST_APP": "shop:hf", "HOLDFAST_ACTOR": "ada@shop", "TZ": "UTC", "COLUMNS": COLUMNS}
+    os.environ |= {
+        "HOLDFAST_APP": "shop:hf",
+        "HOLDFAST_ACTOR": "ada@shop",
+        "TZ": "UTC",
+        "COLUMNS": COLUMNS,
+        "NO_COLOR": "1",
+    }
     time.tzset()
     try:
         yield

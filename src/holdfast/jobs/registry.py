@@ -108,6 +108,11 @@ class Registry:
         return [*{id(task): task for task in self._tasks.values()}.values()]
 
     @property
+    def queues(self) -> set[str]:
+        """Those in which its tasks are put, unless a caller says another."""
+        return {task.declaration.queue for task in self._tasks.values()}
+
+    @property
     def guards(self) -> list[Guard[Any]]:
         """The gates that stand before tasks."""
         found = {

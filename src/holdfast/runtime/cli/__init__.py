@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import TextIO
 
 from holdfast.kernel.errors import HoldfastError, UsageError
+from holdfast.kernel.here import version
 from holdfast.runtime.cli import (
     cache,
     dead,
@@ -76,6 +77,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def parser() -> Parser:
     whole = Parser(prog="holdfast", description="Work that must not be lost and must not be done twice.")
+    whole.add_argument("--version", action="version", version=f"Holdfast {version()}")
     commands = whole.add_subparsers(title="commands", metavar="COMMAND", required=True)
     for group in GROUPS:
         group.add(commands)

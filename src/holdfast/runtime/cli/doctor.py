@@ -12,7 +12,7 @@ from holdfast.events import findings as events
 from holdfast.fleet.looking import owner_of
 from holdfast.kernel.errors import StoreError
 from holdfast.runtime.app import Holdfast
-from holdfast.runtime.cli import program
+from holdfast.runtime.cli import colour, program
 from holdfast.runtime.cli.command import DONE, NOT_AS_WISHED
 from holdfast.runtime.cli.output import document, say
 from holdfast.runtime.cli.parser import Commands, count
@@ -113,7 +113,9 @@ def _plain(finding: Finding) -> dict[str, object]:
 def _print(findings: Sequence[Finding], database: str) -> None:
     """One line each, whole: an advice that is cut off helps nobody."""
     say(database)
+    coloured = colour.is_wanted()
     width = max((len(finding.check) for finding in findings), default=0)
     for finding in findings:
         advice = f" {finding.todo}" if finding.todo else ""
-        say(f"{finding.level.upper():<4}  {finding.check:<{width}}  {clean(finding.found + advice)}")
+        level = colour.painted(f"{finding.level.upper():<4}", colour.LEVELS if coloured else {})
+        say(f"{level}  {finding.check:<{width}}  {clean(finding.found + advice)}")

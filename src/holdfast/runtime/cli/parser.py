@@ -6,6 +6,7 @@ import argparse
 import os
 import re
 from datetime import datetime
+from difflib import get_close_matches
 from typing import Any, NoReturn, Protocol, TypeVar
 
 from holdfast.kernel.clock import now
@@ -46,10 +47,30 @@ class Parser(argparse.ArgumentParser):
 
     def _add_action(self, action: A) -> A:
         environment.bind(action, self.prog, os.environ)
+        _options.update(name for name in action.option_strings if name.startswith("--"))
         return super()._add_action(action)
 
     def error(self, message: str) -> NoReturn:
-        self.exit(2, f"{self.prog}: {message.rstrip('.')}. `{self.prog} --help` says more.\n")
+        self.exit(
+            2, f"{self.prog}: {message.rstrip('.')}.{_meant(message)} `{self.prog} --help` says more.\n"
+        )
+
+
+def _meant(message: str) -> str:
+    """Of a misspelt command, choice or option: the one that is nearest, if any is near."""
+    if (found := _CHOICE.search(message)) is not None:
+        word, near = found[1], re.findall(r"[\w-]+", found[2])
+    elif (found := _OPTION.search(message)) is not None:
+        word, near = found[1], sorted(_options)
+    else:
+        return ""
+    nearest = get_close_matches(word, near, n=1)
+    return f" Did you mean {nearest[0]}?" if nearest else ""
+
+
+_CHOICE = re.compile(r"invalid choice: '([^']*)' \(choose from (.*)\)")
+_OPTION = re.compile(r"unrecognized arguments: (--[\w-]+)")
+_options: set[str] = set()  # of all commands
 
 
 class Commands(Protocol):

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from argparse import Namespace
 from collections.abc import Sequence
+from difflib import get_close_matches
 from typing import Any
 
 import msgspec
 
 from holdfast.runtime.app import Holdfast
 from holdfast.runtime.cli.command import DONE, actor, add_command, add_group
-from holdfast.runtime.cli.output import document, say, show_table
+from holdfast.runtime.cli.output import complain, document, say, show_table
 from holdfast.runtime.cli.parser import Commands
 from holdfast.runtime.cli.table import Column
 from holdfast.runtime.cli.times import ago
@@ -84,10 +85,23 @@ def _row(queue: dict[str, Any], now: float) -> list[object]:
 async def pause(hf: Holdfast, options: Namespace) -> int:
     if (there := await _paused(hf, options.name)) is not None and not options.json:
         say(f"{options.name} was paused before, by {there.by}.")
+    known = await _known(hf)
     await hf.queues.pause(options.name, by=actor(options))
+    if options.name not in known and there is None:
+        meant = get_close_matches(options.name, sorted(known), n=1)
+        complain(
+            f"No job, live worker or task here has a queue {options.name!r}; it is paused for any that comes."
+            f"{f' Did you mean {meant[0]}?' if meant else ''}"
+        )
     if there is None and not options.json:
         say(f"{options.name} is paused; its jobs wait until `holdfast queues resume {options.name}`.")
     return await _end(hf, options)
+
+
+async def _known(hf: Holdfast) -> set[str]:
+    """Queues that have jobs, that a live worker serves, or that a task of the program has."""
+    served = {queue for each in await hf.workers.list(limit=1000) for queue in each.queues}
+    return {each.queue for each in await hf.queues.count()} | served | hf.registry.queues
 
 
 async def resume(hf: Holdfast, options: Namespace) -> int:

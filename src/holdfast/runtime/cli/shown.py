@@ -9,6 +9,7 @@ from typing import Any
 import msgspec
 
 from holdfast.kernel.masking import masked
+from holdfast.runtime.cli.colour import HELD, STATES
 from holdfast.runtime.cli.held import why_held
 from holdfast.runtime.cli.output import say, show_fields, show_table
 from holdfast.runtime.cli.steps import show_steps
@@ -22,10 +23,10 @@ JOBS = (
     Column("id", whole=True),
     Column("task"),
     Column("queue", spare=True),
-    Column("state"),
+    Column("state", colours=STATES),
     Column("enqueued", spare=True),
     Column("attempt", right=True, spare=True),
-    Column("why"),
+    Column("why", colours=HELD),
 )
 
 

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import unicodedata
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import msgspec
+
+from holdfast.runtime.cli.colour import painted
 
 _GAP = "  "
 _LEAST = 6  # characters that a shortened cell keeps
@@ -19,6 +21,7 @@ class Column(msgspec.Struct, frozen=True):
     right: bool = False  # numbers
     whole: bool = False  # never shortened: an id that cannot be copied is of no use
     spare: bool = False  # left out where there is too little room; of several, the last goes first
+    colours: Mapping[str, str] = {}  # by the first word of a cell
 
 
 class Moment(msgspec.Struct, frozen=True):
@@ -31,14 +34,21 @@ class Moment(msgspec.Struct, frozen=True):
         return self.whole
 
 
-def table(columns: Sequence[Column], rows: Sequence[Sequence[object]], width: int | None) -> list[str]:
+def table(
+    columns: Sequence[Column], rows: Sequence[Sequence[object]], width: int | None, *, coloured: bool = False
+) -> list[str]:
     """The lines. Without a width (not a terminal) every cell is whole."""
     cells = _cells(columns, rows)
     if width is not None and _total(_widths(cells)) > width:
         brief = [[value.short if isinstance(value, Moment) else value for value in row] for row in rows]
         columns, cells = _spared(columns, _cells(columns, brief), width)
     widths = _widths(cells) if width is None else fitted(columns, _widths(cells), width)
-    return [_line(columns, row, widths) for row in cells]
+    title, *rest = [_cells_of_line(columns, row, widths) for row in cells]
+    if coloured:
+        rest = [
+            [painted(text, each.colours) for each, text in zip(columns, row, strict=True)] for row in rest
+        ]
+    return [_GAP.join(row).rstrip() for row in (title, *rest)]
 
 
 def _spared(
@@ -81,11 +91,10 @@ def fitted(columns: Sequence[Column], widths: Sequence[int], width: int) -> list
     return found
 
 
-def _line(columns: Sequence[Column], row: Sequence[str], widths: Sequence[int]) -> str:
-    cells = [
+def _cells_of_line(columns: Sequence[Column], row: Sequence[str], widths: Sequence[int]) -> list[str]:
+    return [
         _cell(text, size, right=each.right) for each, text, size in zip(columns, row, widths, strict=True)
     ]
-    return _GAP.join(cells).rstrip()
 
 
 def _cell(text: str, size: int, *, right: bool) -> str:

@@ -8,6 +8,7 @@ from typing import Any
 import msgspec
 
 from holdfast.runtime.app import Holdfast
+from holdfast.runtime.cli.colour import STATES
 from holdfast.runtime.cli.command import DONE, NOT_AS_WISHED, add_command, add_group
 from holdfast.runtime.cli.output import complain, document, say, show_fields, show_table
 from holdfast.runtime.cli.parser import Commands, count
@@ -18,7 +19,7 @@ from holdfast.store.worker_records import WorkerRecord, WorkerState
 _MOST = 1_000_000  # as many as there are: a name is looked for among all
 _WORKERS = (
     Column("name", whole=True),
-    Column("state"),
+    Column("state", colours=STATES),
     Column("host"),
     Column("queues"),
     Column("runs"),
