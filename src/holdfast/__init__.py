@@ -13,6 +13,7 @@ from holdfast.jobs.hooks import Middleware
 from holdfast.jobs.job import Job
 from holdfast.jobs.signature import Secret
 from holdfast.jobs.task import Task
+from holdfast.kernel.context import within
 from holdfast.runtime.app import Holdfast
 from holdfast.sagas.plans import Undo
 from holdfast.sagas.running import RunningSaga
@@ -40,4 +41,5 @@ __all__ = [
     "Task",
     "Tx",
     "Undo",
+    "within",
 ]

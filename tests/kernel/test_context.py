@@ -7,6 +7,7 @@ import asyncio
 import pytest
 
 from holdfast.kernel.context import Context, context, within
+from holdfast.kernel.errors import UsageError
 
 
 def test_empty_at_first():
@@ -29,7 +30,7 @@ def test_an_error_ends_it_too():
 
 
 def test_an_unknown_field_is_an_error():
-    with pytest.raises(TypeError), within(colour="red"):
+    with pytest.raises(UsageError, match="colour"), within(colour="red"):
         pass
 
 

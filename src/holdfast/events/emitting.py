@@ -8,6 +8,7 @@ from holdfast.events import versions
 from holdfast.events.catalog import Catalog, EventType
 from holdfast.events.envelope import DATA_LIMIT
 from holdfast.jobs.blocking import Portal, inner
+from holdfast.jobs.stories import story_in
 from holdfast.kernel.codec import decode_stored, encode
 from holdfast.kernel.context import context
 from holdfast.kernel.errors import PayloadError
@@ -31,14 +32,14 @@ class Emitter:
         """From now on events are stored there."""
         self._store, self._portal = store, portal
 
-    def build(self, type_: EventType[Any] | str, data: Any, key: str | None) -> NewEvent:
+    def build(self, type_: EventType[Any] | str, data: Any, key: str | None, tx: object) -> NewEvent:
         declared, around, event_id = self._catalog.emitted(type_), context(), new_id()
         return NewEvent(
             id=event_id,
             type=declared.name,
             data=_written(declared, data),
             key=key,
-            correlation_id=around.correlation_id or event_id,
+            correlation_id=story_in(tx, event_id, around.correlation_id) or event_id,
             causation_id=around.job_id or around.causation_id,
             trace=around.trace,
         )
@@ -52,7 +53,7 @@ class Emitter:
         tx: object,
         expect: int | None = None,
     ) -> Emitted:
-        event = self.build(type_, data, key)
+        event = self.build(type_, data, key, tx)
         if expect is not None:
             return await self._emit_expecting(event, expect, inner(tx))
         [emitted] = await self._store.outbox.emit([event], tx=inner(tx))

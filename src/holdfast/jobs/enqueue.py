@@ -12,6 +12,7 @@ from holdfast.jobs.gating import render
 from holdfast.jobs.handle import Handle
 from holdfast.jobs.hooks import Hooks
 from holdfast.jobs.options import Options, moment, seconds
+from holdfast.jobs.stories import story_in
 from holdfast.jobs.task import Task
 from holdfast.kernel.context import context
 from holdfast.kernel.ids import new_id, new_ids
@@ -37,16 +38,17 @@ class Enqueuer:
         self._store, self._portal = store, portal
 
     def build(self, task: Task[Any, Any], arguments: Mapping[str, Any], given: Options) -> NewJob:
-        return _built(task, arguments, new_id(), _shared(task, given), task.declaration.keys)
+        job_id = new_id()
+        return _built(task, arguments, job_id, _shared(task, given, job_id), task.declaration.keys)
 
     def build_many(
         self, task: Task[Any, Any], calls: Sequence[Mapping[str, Any]], given: Options
     ) -> list[NewJob]:
-        shared, keys = _shared(task, given), task.declaration.keys
-        return [
-            _built(task, each, job_id, shared, keys)
-            for each, job_id in zip(calls, new_ids(len(calls)), strict=True)
-        ]
+        if not calls:
+            return []
+        job_ids, keys = new_ids(len(calls)), task.declaration.keys
+        shared = _shared(task, given, job_ids[0])
+        return [_built(task, each, job_id, shared, keys) for each, job_id in zip(calls, job_ids, strict=True)]
 
     async def send(self, task: Task[Any, T], jobs: list[NewJob], given: Options) -> list[Handle[T]]:
         tx = given.tx.inner if isinstance(given.tx, BlockingTx) else given.tx
@@ -85,7 +87,7 @@ def _check_lock(lock: Template, task: Task[Any, Any], args: str) -> None:
     check_name("lock", lock.render({**task.signature.defaults, **task.signature.decode(args)}))
 
 
-def _shared(task: Task[Any, Any], given: Options) -> dict[str, Any]:
+def _shared(task: Task[Any, Any], given: Options, first: str) -> dict[str, Any]:
     """What all jobs of one call have, whatever their arguments; without what is not said."""
     says, around = task.declaration, context()
     shared = {
@@ -103,7 +105,7 @@ def _shared(task: Task[Any, Any], given: Options) -> dict[str, Any]:
         "tenant": given.tenant,
         "concurrency_limit": says.concurrency_limit,
         "max_waiting": says.max_waiting,
-        "correlation_id": given.correlation_id or around.correlation_id,
+        "correlation_id": story_in(given.tx, first, given.correlation_id or around.correlation_id),
         "causation_id": around.job_id,
         "trace": around.trace,
     }

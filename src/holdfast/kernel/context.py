@@ -9,6 +9,8 @@ from typing import Any
 
 import msgspec
 
+from holdfast.kernel.errors import UsageError
+
 
 class Context(msgspec.Struct, frozen=True, kw_only=True):
     correlation_id: str | None = None  # the whole story: a request and all that follows from it
@@ -19,6 +21,7 @@ class Context(msgspec.Struct, frozen=True, kw_only=True):
 
 
 NO_CONTEXT = Context()
+_NAMES = Context.__struct_fields__
 _context: ContextVar[Context] = ContextVar("holdfast_context", default=NO_CONTEXT)
 
 
@@ -33,7 +36,14 @@ def become(changed: Context) -> None:
 
 @contextmanager
 def within(**changes: Any) -> Generator[Context, None, None]:
-    """Run the block with some of the context changed."""
+    """What is stored in the block belongs to this story: `with within(correlation_id=request_id):`, sync or async.
+
+    `correlation_id` names the whole story, such as a request and all that follows from it; `causation_id` what has caused it; `trace`
+    is a W3C traceparent. Jobs, events and sagas that are stored in the block have them, and so has what follows from these; so
+    have the lines that are logged. What is not said stays as it was around the block.
+    """
+    if unknown := changes.keys() - _NAMES:
+        raise UsageError(f"A story has {', '.join(_NAMES)}; not {', '.join(sorted(unknown))}.")
     changed = msgspec.structs.replace(_context.get(), **changes)
     mark = _context.set(changed)
     try:

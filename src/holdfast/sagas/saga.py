@@ -14,7 +14,7 @@ from holdfast.events.patterns import is_type
 from holdfast.guards.backoff import Backoff
 from holdfast.jobs.blocking import BlockingTx, twin
 from holdfast.jobs.job import Job
-from holdfast.jobs.options import NONE
+from holdfast.jobs.options import Options
 from holdfast.jobs.registry import Registry
 from holdfast.jobs.task import Sender, Task
 from holdfast.kernel.awaits import Args, must_await
@@ -89,7 +89,7 @@ class Saga:
 
         With `tx`, it exists if and only if that commits.
         """
-        new = self.new(args, kwargs, id=id)
+        new = self.new(args, kwargs, id=id, tx=tx)
         given = tx.inner if isinstance(tx, BlockingTx) else tx
         [started] = await self._store().sagas.start([new], tx=given)
         if started.name not in (None, self.name, *self.options.aliases):
@@ -106,9 +106,10 @@ class Saga:
         *,
         id: str | None,  # noqa: A002  as above
         parent: str | None = None,
+        tx: object = None,
     ) -> NewSaga:
         """As it is stored, with the job that will carry it."""
-        job = self.task.sender.build(self.task, self.task.signature.bind(args, kwargs or {}), NONE)
+        job = self.task.sender.build(self.task, self.task.signature.bind(args, kwargs or {}), Options(tx=tx))
         story = job.correlation_id or job.id
         job = replace(job, deadline=None, correlation_id=story)  # a caller's deadline is not the saga's
         return NewSaga(

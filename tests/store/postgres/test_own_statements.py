@@ -162,3 +162,15 @@ async def test_a_connection_that_breaks_in_a_savepoint(items, other):
             async with other.transaction() as killer:
                 await killer.fetch("SELECT pg_terminate_backend($1)", pid)
             await tx.fetch("SELECT 1")
+
+
+async def test_tables_that_have_changed_since_a_statement_was_prepared(items, other):
+    for attempt in (1, 2):
+        if attempt == 2:
+            async with other.transaction() as tx:
+                await tx.execute("ALTER TABLE item ALTER COLUMN amount TYPE bigint")
+            with pytest.raises(StoreUnavailable, match="do the transaction again"):
+                async with items.transaction() as tx:
+                    await tx.fetch("SELECT * FROM item WHERE id = $1", 1)
+        async with items.transaction() as tx:
+            assert len(await tx.fetch("SELECT * FROM item WHERE id = $1", 1)) == 1

@@ -16,6 +16,7 @@ from holdfast.kernel.errors import (
     NotNullViolation,
     StatementError,
     StatementTimeout,
+    StoreUnavailable,
     UniqueViolation,
     UsageError,
 )
@@ -60,6 +61,10 @@ def meaning(error: BaseException) -> HoldfastError:
 def _of_statement(error: asyncpg.PostgresError, state: str) -> HoldfastError | None:
     if state.startswith("22"):
         return _of_value(error)
+    if isinstance(error, asyncpg.InvalidCachedStatementError):  # the driver prepares it anew the next time
+        return StoreUnavailable(
+            "The tables have changed since this statement was prepared. Nothing was stored; do the transaction again."
+        )
     if "multiple commands" in str(error):
         return UsageError(ONE_AT_A_TIME)
     if state in _LIMITS:

@@ -54,6 +54,7 @@ from holdfast.testing.conformance.strays import StraysConformance
 from holdfast.testing.conformance.transactions import TransactionsConformance
 from holdfast.testing.conformance.transport import TransportConformance
 from holdfast.testing.conformance.transport_faults import TransportFaultsConformance
+from holdfast.testing.conformance.values import ValuesConformance
 from holdfast.testing.conformance.versions import VersionsConformance
 from holdfast.testing.conformance.view_generations import ViewGenerationsConformance
 from holdfast.testing.conformance.views import ViewsConformance
@@ -103,6 +104,7 @@ __all__ = [
     "TransportConformance",
     "TransportFaultsConformance",
     "UnknownConformance",
+    "ValuesConformance",
     "VersionsConformance",
     "ViewGenerationsConformance",
     "ViewsConformance",
@@ -149,6 +151,7 @@ class StoreConformance(
     TransactionsConformance,
     FailingStatementsConformance,
     SavepointsConformance,
+    ValuesConformance,
     SchemaConformance,
 ):
     """All of it."""
