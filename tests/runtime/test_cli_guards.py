@@ -208,7 +208,7 @@ async def held_by_a_rate(store):
 
 def test_a_job_that_waits_for_its_rate_says_so(shop, on_store):
     job_id = on_store(held_by_a_rate)
-    assert shop("jobs") == 0
+    assert shop("jobs", "list") == 0
     assert "held: rate 'mail.send/user:7'" in shop.out
     assert shop("jobs", "show", job_id) == 0
     assert "rate 'mail.send/user:7': its turn comes" in shop.out
