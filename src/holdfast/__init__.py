@@ -3,6 +3,9 @@
 These are the public names; everything else may change.
 """
 
+from holdfast.kernel import early as _early  # noqa: F401  before the rest, which takes a while
+
+# isort: split
 from holdfast.events.event import Event
 from holdfast.events.settings import EventSettings
 from holdfast.guards.backoff import Backoff
