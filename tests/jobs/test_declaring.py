@@ -336,6 +336,10 @@ def test_control_exceptions_check_their_seconds(bad):
     assert Snooze(timedelta(minutes=1)).outcome.after == 60
 
 
-def test_an_on_dead_handler_is_async(app):
-    with pytest.raises(UsageError, match="async def"):
-        app.on_dead("x")(lambda job, tx: None)
+def test_an_on_dead_handler_is_a_function(app):
+    def generator(job, tx):
+        yield
+
+    for odd in ("tell", generator, None):
+        with pytest.raises(UsageError, match="a function"):
+            app.on_dead("x")(odd)

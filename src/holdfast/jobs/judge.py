@@ -8,11 +8,12 @@ from typing import Any, TypeAlias
 
 from holdfast.jobs.blocking import Portal
 from holdfast.jobs.control import Cancel, Control, EffectUnknown, Reject, Retry, Snooze, meant
+from holdfast.jobs.death_handlers import OnDead
 from holdfast.jobs.deferral import deferral
 from holdfast.jobs.failures import describe
 from holdfast.jobs.job import Job
 from holdfast.jobs.patience import PAUSES, patiently
-from holdfast.jobs.registry import OnDead, Registry
+from holdfast.jobs.registry import Registry
 from holdfast.jobs.run import Run, Stop
 from holdfast.kernel import outcomes
 from holdfast.kernel.awaits import to_the_end

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Awaitable, Callable, Collection
+from collections.abc import Callable, Collection
 from types import FunctionType
 from typing import Any
 
 import msgspec
 
 from holdfast.guards.guard import Guard
+from holdfast.jobs.death_handlers import AnyOnDead, OnDead, handler_of
 from holdfast.jobs.declaration import declare
 from holdfast.jobs.hooks import Hooks
 from holdfast.jobs.job import Job
@@ -21,9 +22,7 @@ from holdfast.jobs.task import Sender, Task
 from holdfast.kernel.errors import UsageError
 from holdfast.kernel.options import check_options, options_of
 from holdfast.kernel.show import show
-from holdfast.store.ports import Tx
 
-OnDead = Callable[[Job, Tx], Awaitable[Any]]
 _OPTIONS = options_of(declare)[2:]  # behind the function and its arguments
 _OWNERS = ("self", "cls")
 
@@ -157,10 +156,8 @@ class Registry:
                 "and workers of this one would not know its jobs. Schedule it with the Holdfast that declares it."
             )
 
-    def add_on_dead(self, task: str, handler: OnDead) -> None:
-        if not inspect.iscoroutinefunction(handler):
-            raise UsageError(f"An on_dead handler is an `async def (job, tx)`; not {show(handler)}.")
-        self._on_dead.setdefault(task, []).append(handler)
+    def add_on_dead(self, task: str, handler: AnyOnDead) -> None:
+        self._on_dead.setdefault(task, []).append(handler_of(handler))
 
     @property
     def hears_deaths(self) -> bool:

@@ -15,9 +15,15 @@ from holdfast.jobs.effects import Manner
 from holdfast.kernel.awaits import Block
 from holdfast.kernel.errands import BackCalls
 from holdfast.kernel.errors import NotOpen
+from holdfast.store.ports import Tx
 
 if TYPE_CHECKING:
     from holdfast.jobs.job import Job
+
+
+def lent(job: Job, tx: Tx) -> BlockingTx:
+    """A transaction of the worker's loop, for a thread that it has started."""
+    return BlockingTx(tx, job.blocking.portal)
 
 
 class BlockingJob:
@@ -27,7 +33,8 @@ class BlockingJob:
         self._job, self._own_portal, self._process = job, portal, process
 
     @property
-    def _portal(self) -> Portal:
+    def portal(self) -> Portal:
+        """To the loop of its worker."""
         if self._process != os.getpid():
             raise NotOpen(
                 f"The job {self._job.id} belongs to the process that runs it, and this is a fork of that one. "
@@ -36,7 +43,7 @@ class BlockingJob:
         return self._own_portal
 
     def heartbeat(self, progress: float | None = None, note: str | None = None) -> None:
-        self._portal.run(lambda: self._job.do_heartbeat(progress, note), instead="`await job.heartbeat(…)`")
+        self.portal.run(lambda: self._job.do_heartbeat(progress, note), instead="`await job.heartbeat(…)`")
 
     def step(
         self,
@@ -73,7 +80,7 @@ class BlockingJob:
         **how: Any,
     ) -> Any:
         """On the worker's loop, and its function here."""
-        portal = self._portal
+        portal = self.portal
         refuse_inside(name)
         back, work = BackCalls(), self._job.work_beside()
         call = Call(function, args, threads=back, **how)
@@ -87,12 +94,12 @@ class BlockingJob:
         """As `job.commit`: `with job.blocking.commit() as tx:`; `tx` is also what `enqueue_sync` takes."""
         block = Block("with")
         self._job.awaits.add(block, "job.blocking.commit", None)
-        return self._portal.entered(
+        return self.portal.entered(
             self._job.do_commit(result, block), instead="`async with job.commit() as tx`"
         )
 
     def complete(self, *, tx: Any, result: Any = None) -> None:
         """As `job.complete`, with this thread's own connection or session."""
         inner = tx.inner if isinstance(tx, BlockingTx) else tx
-        run = self._portal.run if inner is not tx else self._portal.run_here
+        run = self.portal.run if inner is not tx else self.portal.run_here
         run(lambda: self._job.do_complete(inner, result))

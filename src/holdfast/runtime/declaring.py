@@ -9,10 +9,11 @@ from holdfast.fleet.guards import GuardFleet
 from holdfast.guards.fallback import Degraded, Fallback
 from holdfast.guards.guard import Guard
 from holdfast.guards.guard import Options as GuardOptions
+from holdfast.jobs.death_handlers import AnyOnDead
 from holdfast.jobs.enqueue import Enqueuer
 from holdfast.jobs.hooks import Hooks, Middleware
 from holdfast.jobs.job import Job
-from holdfast.jobs.registry import OnDead, Registry
+from holdfast.jobs.registry import Registry
 from holdfast.jobs.resources import Factory
 from holdfast.jobs.schedule import Cron, Interval, Missed, Schedule
 from holdfast.jobs.task import Task
@@ -20,6 +21,7 @@ from holdfast.jobs.task import Task
 P = ParamSpec("P")
 R = TypeVar("R")
 F = TypeVar("F")
+D = TypeVar("D", bound=AnyOnDead)
 
 
 class Declare(Protocol):
@@ -125,10 +127,13 @@ class Declaring:
 
         return declared
 
-    def on_dead(self, task: str | Task[Any, Any]) -> Callable[[OnDead], OnDead]:
-        """Call this, `(job, tx)`, in the transaction that makes a job of the task dead."""
+    def on_dead(self, task: str | Task[Any, Any]) -> Callable[[D], D]:
+        """Call this, `(job, tx)`, in the transaction that makes a job of the task dead.
 
-        def declared(handler: OnDead) -> OnDead:
+        A plain function runs in a thread, with a `tx` as `hf.blocking.transaction()` gives it.
+        """
+
+        def declared(handler: D) -> D:
             self.registry.add_on_dead(task.name if isinstance(task, Task) else task, handler)
             return handler
 
