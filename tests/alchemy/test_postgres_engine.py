@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+
 import sqlalchemy as sa
 from sqlalchemy.pool import NullPool
 
@@ -65,3 +67,15 @@ async def test_two_sessions_of_one_task_write_side_by_side(postgres_url):
         assert await one.scalar(sa.text("SELECT count(*) FROM side")) == 2
         await one.execute(sa.text("DROP TABLE side"))
         await one.commit()
+
+
+async def test_a_connection_that_the_server_has_closed_is_replaced(postgres_url):
+    async with Holdfast(postgres_url) as hf:
+        async with hf.session() as session:
+            ended = await session.scalar(sa.text("SELECT pg_backend_pid()"))
+        async with hf.transaction() as tx:
+            await tx.fetch("SELECT pg_terminate_backend($1::int)", ended)
+        for _ in range(100):  # until the news is here
+            await asyncio.sleep(0.01)
+        async with hf.session() as session:
+            assert await session.scalar(sa.text("SELECT pg_backend_pid()")) != ended

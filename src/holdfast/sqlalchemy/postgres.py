@@ -5,8 +5,9 @@ from __future__ import annotations
 from typing import Any
 from urllib.parse import parse_qsl, urlsplit
 
-from sqlalchemy import Engine, create_engine
+from sqlalchemy import Engine, create_engine, event
 from sqlalchemy.engine import URL, make_url
+from sqlalchemy.exc import DisconnectionError
 from sqlalchemy.ext.asyncio import AsyncEngine, create_async_engine
 from sqlalchemy.pool import NullPool
 
@@ -23,7 +24,9 @@ class PostgresEngines:
         self._target = parse(address)
 
     def make(self) -> AsyncEngine:
-        return create_async_engine(url_of(self._target, "asyncpg"), **driver_options(self._target))
+        engine = create_async_engine(url_of(self._target, "asyncpg"), **driver_options(self._target))
+        event.listen(engine.sync_engine, "checkout", _refuse_closed)
+        return engine
 
     def make_blocking(self) -> Engine:
         try:
@@ -51,7 +54,7 @@ def url_of(target: Target, driver: str) -> URL:
 def driver_options(target: Target) -> dict[str, Any]:
     """How an async engine connects."""
     if not _is_pooled(target):
-        return {"pool_size": POOL_SIZE, "pool_pre_ping": True}
+        return {"pool_size": POOL_SIZE}
     # Behind a PgBouncer without prepared statements; asyncpg prepares each all the same, so names must be its own.
     return {
         "poolclass": NullPool,
@@ -61,6 +64,12 @@ def driver_options(target: Target) -> dict[str, Any]:
             "prepared_statement_name_func": lambda: f"holdfast_{new_id()}",
         },
     }
+
+
+def _refuse_closed(connection: Any, *_: Any) -> None:
+    """One that the server has closed meanwhile is replaced. asyncpg knows without asking; a ping is three round trips."""
+    if connection.driver_connection.is_closed():
+        raise DisconnectionError("The server has closed it.")
 
 
 def _is_pooled(target: Target) -> bool:
