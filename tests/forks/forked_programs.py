@@ -9,6 +9,7 @@ import pytest
 
 from holdfast import Holdfast
 
+UNSAFE = "a power failure can lose what was acknowledged"  # of the tests' PostgreSQL
 PROGRAM = Path(__file__).with_name("forking.py")
 
 
@@ -26,7 +27,8 @@ async def run(scenario, url):
         process.kill()
         out, errors = await process.communicate()
         pytest.fail(f"it hangs, after {out.decode()!r} and {errors.decode()!r}")
-    assert (process.returncode, errors.decode()) == (0, "")
+    said = [line for line in errors.decode().splitlines() if UNSAFE not in line]
+    assert (process.returncode, said) == (0, [])
     return out.decode().splitlines()
 
 
