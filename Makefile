@@ -15,7 +15,7 @@ unexport PYTHONDONTWRITEBYTECODE
 # A .venv whose interpreter is gone is made again.
 $(shell $(run) -c '' >/dev/null 2>&1 || rm -f $(ready))
 
-.PHONY: help demo test test-again check chaos sim sim-mutants bench bench-guards bench-events bench-sagas bench-store bench-profile format lock lock-bench
+.PHONY: help demo test test-again check chaos sim sim-mutants bench bench-guards bench-events bench-sagas bench-sessions bench-store bench-profile format lock lock-bench
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -58,6 +58,9 @@ bench-events: $(ready) ## Measure events from emit to handled, beside FastStream
 
 bench-sagas: $(ready) ## Measure sagas of five steps beside DBOS, and 100,000 that sleep, in 10 minutes
 	@$(run) -m bench.sagas $(ARGS)
+
+bench-sessions: $(ready) ## Measure what SQLAlchemy adds to a transaction, on both stores, in a minute
+	@$(run) -m bench.sessions $(ARGS)
 
 bench-store: $(ready) ## Measure the table designs and the shipped verbs beside the raw limit, on both stores
 	@$(run) -m bench.schema $(ARGS)

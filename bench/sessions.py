@@ -13,6 +13,7 @@ import tempfile
 import threading
 import time
 from collections.abc import Awaitable, Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -26,7 +27,7 @@ from holdfast import Holdfast
 from holdfast.sqlalchemy.sqlite import url_of_file
 
 BUSY_TASKS = 20
-WARM_UP = 20
+IN_TURN = 20
 
 
 class Base(DeclarativeBase):
@@ -61,26 +62,33 @@ async def compare(console: Console, store: str, url: str, rounds: int) -> None:
             await connection.run_sync(Base.metadata.create_all)
         ways = {"hf.transaction()": by_transaction, "hf.session()": by_session, "hf.sqlalchemy()": by_engine}
         table = Table("one insert and commit", "wall ms", "ratio", "CPU ms", "ratio", title=store)
-        first: tuple[float, float] | None = None
-        for name, way in ways.items():
-            wall, cpu = await measured(lambda way=way: way(hf), rounds)
-            first = first or (wall, cpu)
+        figures = await measured({name: partial(way, hf) for name, way in ways.items()}, rounds)
+        first_wall, first_cpu = figures["hf.transaction()"]
+        for name, (wall, cpu) in figures.items():
             table.add_row(
-                name, f"{wall:.2f}", f"{wall / first[0]:.1f}", f"{cpu:.2f}", f"{cpu / first[1]:.1f}"
+                name, f"{wall:.2f}", f"{wall / first_wall:.1f}", f"{cpu:.2f}", f"{cpu / first_cpu:.1f}"
             )
         console.print(table)
 
 
-async def measured(call: Callable[[], Awaitable[None]], rounds: int) -> tuple[float, float]:
-    """Median of the wall time and mean of the CPU time, in ms."""
-    for _ in range(WARM_UP):
-        await call()
-    walls, cpu = [], time.process_time()
-    for _ in range(rounds):
-        began = time.perf_counter()
-        await call()
-        walls.append(time.perf_counter() - began)
-    return statistics.median(walls) * 1e3, (time.process_time() - cpu) / rounds * 1e3
+async def measured(
+    calls: dict[str, Callable[[], Awaitable[None]]], rounds: int
+) -> dict[str, tuple[float, float]]:
+    """Median of the wall time and mean of the CPU time of each, in ms. In turns: other programs disturb all alike."""
+    walls: dict[str, list[float]] = {name: [] for name in calls}
+    cpu = dict.fromkeys(calls, 0.0)
+    for number in range(rounds // IN_TURN + 1):
+        for name, call in calls.items():
+            before = time.process_time()
+            for _ in range(IN_TURN):
+                began = time.perf_counter()
+                await call()
+                if number:  # the first turn warms up
+                    walls[name].append(time.perf_counter() - began)
+            cpu[name] += (time.process_time() - before) if number else 0.0
+    return {
+        name: (statistics.median(each) * 1e3, cpu[name] / len(each) * 1e3) for name, each in walls.items()
+    }
 
 
 async def by_transaction(hf: Holdfast) -> None:

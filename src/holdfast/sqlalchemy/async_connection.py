@@ -50,6 +50,9 @@ class AsyncConnection(StoreConnection):
     def begin(self) -> None:
         wait(self._begin())
 
+    def begin_with(self, work: Work[T]) -> T:
+        return self._wait(self._begin_with, work)
+
     def read(self, work: Work[T]) -> T:
         return self._wait(lambda inner: _read(self._reader, inner), work)
 

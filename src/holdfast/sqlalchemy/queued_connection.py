@@ -48,6 +48,10 @@ class QueuedConnection(StoreConnection):
         self._opened()
         sheltered(partial(at_once, self._begin(), _NEVER))
 
+    def begin_with(self, work: Work[T]) -> T:
+        self._opened()
+        return self._interruptible(work, lambda inner: at_once(self._begin_with(inner), _NEVER))
+
     def read(self, work: Work[T]) -> T:
         self._check()
         return self._interruptible(work, self._read_here)

@@ -17,6 +17,7 @@ from holdfast.sqlalchemy.dbapi.connection import Connection
 from holdfast.sqlalchemy.dbapi.functions import add_functions
 from holdfast.store.sqlite.carriers import Carrier
 from holdfast.store.sqlite.connection import Db
+from holdfast.store.sqlite.served import Work as Served
 from holdfast.store.sqlite.store import SqliteStore
 from holdfast.store.sqlite.transaction import SqliteTx
 from holdfast.store.sqlite.writer import End
@@ -57,11 +58,24 @@ class Interruptible(Generic[T]):
 class StoreTx(SqliteTx):
     """The transaction of a session: statements of SQLAlchemy, and the store's verbs by `tx=session`."""
 
-    @classmethod
-    def of(cls, store: SqliteStore, reply: type[Reply[Any]]) -> StoreTx:
-        tx = cls(store.open_session, store.path, store.wakeups.hint)
-        tx.reply = reply
-        return tx
+    def __init__(self, store: SqliteStore, reply: type[Reply[Any]]) -> None:
+        super().__init__(store.open_session, store.path, store.wakeups.hint)
+        self.store, self.reply = store, reply
+
+    async def begin_with(self, work: Work[T]) -> Reply[T]:
+        """Begin, and do this first: one journey to the writer's thread, not two. Its answer is still awaited."""
+        session = self.store.ask_session(self.reply)
+        session.standing.how = _HOW
+
+        def run(db: Db) -> T:
+            with session.standing.failing(Exception):
+                return within(db, work)
+
+        reply: Reply[T] = self.reply()
+        reply.forget()  # when it never begins
+        session.box.put(Served(run, reply))
+        self._session = await self.store.open_session(self.reply, session)
+        return reply
 
     async def do(self, work: Work[T], sql: str) -> T:
         """After one that fails nothing more is done, until a savepoint before it is rolled back to: as on PostgreSQL."""
@@ -114,10 +128,16 @@ class StoreConnection(Connection, Carrier):
         return self._tx or await self._begin()
 
     async def _begin(self) -> StoreTx:
-        tx = StoreTx.of(self.store, self.reply)
+        tx = StoreTx(self.store, self.reply)
         await tx.__aenter__()
         self._tx = tx
         return tx
+
+    async def _begin_with(self, work: Work[T]) -> T:
+        tx = StoreTx(self.store, self.reply)
+        reply = await tx.begin_with(work)
+        self._tx = tx
+        return await reply
 
     def check_statement(self, sql: str) -> None:
         texts.refuse_end(sql)

@@ -193,8 +193,13 @@ class SqliteStore:
     def transaction(self) -> SqliteTx:
         return SqliteTx(self.open_session, self.path, self.wakeups.hint)
 
-    async def open_session(self, reply: type[Reply[Any]]) -> Session:
-        return await self._writer.open_session(reply)  # of the writer that is there when the block begins
+    async def open_session(self, reply: type[Reply[Any]], session: Session | None = None) -> Session:
+        return await self._writer.open_session(
+            reply, session
+        )  # of the writer that is there when the block begins
+
+    def ask_session(self, reply: type[Reply[Any]]) -> Session:
+        return self._writer.ask_session(reply)
 
     async def write_from_thread(self, call: Callable[[Db], T]) -> T:
         """For a thread without a loop, which stands still meanwhile."""

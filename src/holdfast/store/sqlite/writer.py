@@ -64,10 +64,17 @@ class Writer(Served):
         self._works: list[Work[Any]] = []
         self._sessions: list[Session] = []
 
-    async def open_session(self, reply: type[Reply[Any]] = Reply) -> Session:
-        """`reply` is how the caller waits: on its loop, or as a thread without one."""
+    def ask_session(self, reply: type[Reply[Any]] = Reply) -> Session:
+        """Not begun yet: what is put into its box is done when it has. `reply` is how the caller waits: on its loop, or as a
+        thread without one.
+        """
         session = Session(reply(), whoever())
         self._put(session)
+        return session
+
+    async def open_session(self, reply: type[Reply[Any]] = Reply, session: Session | None = None) -> Session:
+        """One that has begun: that which was asked for, or a new one."""
+        session = session or self.ask_session(reply)
         try:
             await session.begun
         except BaseException:
