@@ -11,6 +11,7 @@ import sqlalchemy.ext.asyncio
 import sqlalchemy.orm
 
 from holdfast.kernel.errors import UnsupportedStore, WrongConnection
+from holdfast.sqlalchemy.sqlite import url_of_file
 from holdfast.store.sqlite import refusals
 from holdfast.store.sqlite.refusals import file_system, foreign_descriptor, our_descriptors, refuse
 
@@ -258,3 +259,9 @@ def test_network_file_systems_are_refused(kind, monkeypatch, tmp_path):
 def test_local_ones_are_not(kind, monkeypatch, tmp_path):
     monkeypatch.setattr(refusals, "file_system", lambda mountinfo, path: kind)
     refusals.check_file_system(tmp_path / "jobs.db")
+
+
+def test_an_engine_of_our_own_dialect_is_no_transaction(tmp_path):
+    engine = sqlalchemy.create_engine(url_of_file(str(tmp_path / "a.db")))
+    assert "makes connections and has no transaction" in refusal(engine)
+    engine.dispose()
