@@ -12,6 +12,7 @@ _RULES: list[tuple[str, tuple[str, ...], str]] = [
     ("jobs/signature.py", (), "argument decode"),
     ("kernel/codec.py", (), "argument decode"),
     ("jobs/executor.py", (), "executor: around the body"),
+    ("jobs/attempt.py", (), "executor: around the body"),
     ("jobs/job.py", (), "executor: around the body"),
     ("jobs/hooks.py", (), "executor: around the body"),
     ("kernel/context.py", (), "executor: around the body"),

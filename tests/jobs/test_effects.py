@@ -8,6 +8,7 @@ from contextlib import suppress
 import pytest
 
 from holdfast import Backoff, CannotTell, Found, Job, NotFound, Retry
+from holdfast.jobs.job import attempt_of
 from holdfast.kernel.crashpoints import armed
 from holdfast.store.states import State
 from holdfast.store.steps import Progress
@@ -474,7 +475,7 @@ async def test_no_effect_is_begun_by_whom_may_have_lost_the_job(hf, provider):
     async def publish(job: Job) -> int:
         tokens.add(job.token)
         if len(tokens) == 1:
-            job._hold.until = 0.0
+            attempt_of(job)._hold.until = 0.0
         return await job.effect("publish", provider.publish, "harbour", **BARE)
 
     handle = await publish.enqueue()

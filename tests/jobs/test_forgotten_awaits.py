@@ -9,6 +9,7 @@ import pytest
 
 from holdfast import Backoff, Event, Job, Tx
 from holdfast.guards import Limiter
+from holdfast.jobs.job import attempt_of
 from holdfast.kernel.errors import NeverAwaited, UsageError
 from holdfast.store.states import State
 from holdfast.testing import drain
@@ -379,7 +380,7 @@ async def test_what_has_begun_is_not_kept(hf):
     async def pay(job: Job) -> int:
         for _ in range(1_000):
             await job.heartbeat()
-        return len(job.awaits._asked)
+        return len(attempt_of(job).awaits._asked)
 
     handle = await pay.enqueue()
     await drain(hf)

@@ -17,7 +17,7 @@ from holdfast.guards.backoff import Backoff
 from holdfast.guards.guard import Guard
 from holdfast.jobs.blocking import Portal
 from holdfast.jobs.enqueue import Enqueuer
-from holdfast.jobs.job import Job
+from holdfast.jobs.job import Job, attempt_of
 from holdfast.jobs.registry import Registry
 from holdfast.jobs.signature import is_secret
 from holdfast.jobs.task import Task
@@ -188,7 +188,7 @@ class Subscribers:
         event, inbox = handler.event(envelope), self._store.inbox
         if not handler.takes_tx:
             await handler.call(event, job, None, others)
-            if job.completed:  # in a transaction of its own
+            if attempt_of(job).completed:  # in a transaction of its own
                 return
         async with job.commit() as tx:
             is_first = await inbox.handled(group, envelope.identity, tx=tx)
@@ -201,7 +201,7 @@ class Subscribers:
         event, portal, inbox = handler.event(envelope), self._portal, self._store.inbox
         if not handler.takes_tx:
             self._awaited(handler.call(event, job, None, others))
-            if job.completed:
+            if attempt_of(job).completed:
                 return
         with job.blocking.commit() as tx:
             is_first = portal.run(lambda: inbox.handled(group, envelope.identity, tx=tx.inner))

@@ -257,7 +257,7 @@ class InStore(Protocol):
     """What has async verbs on a store."""
 
     @property
-    def kept_in(self) -> Store: ...
+    def _kept_in(self) -> Store: ...
 
 
 Kept = TypeVar("Kept", bound=InStore)
@@ -271,7 +271,7 @@ def twin(
     @functools.wraps(verb)
     def sync(self: Kept, /, *args: P.args, **named: P.kwargs) -> T:
         work = partial(verb, self)
-        return portal_of(self.kept_in).call(work, args, named, instead=f"`await {of}.{verb.__name__}(…)`")
+        return portal_of(self._kept_in).call(work, args, named, instead=f"`await {of}.{verb.__name__}(…)`")
 
     sync.__name__ = f"{verb.__name__}_sync"
     sync.__qualname__ = f"{verb.__qualname__}_sync"

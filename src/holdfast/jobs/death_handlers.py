@@ -8,8 +8,7 @@ from collections.abc import Awaitable, Callable
 from typing import Any, TypeAlias
 
 from holdfast.jobs.blocking import BlockingTx
-from holdfast.jobs.job import Job
-from holdfast.jobs.sync_job import lent
+from holdfast.jobs.job import Job, attempt_of
 from holdfast.kernel.errors import UsageError
 from holdfast.kernel.loops import PerLoop
 from holdfast.kernel.show import show
@@ -38,7 +37,7 @@ def handler_of(function: Any) -> OnDead:
 def _in_thread(function: Callable[..., Any]) -> OnDead:
     @functools.wraps(function)
     async def called(job: Job, tx: Tx) -> None:
-        result = await _called(functools.partial(function, job, lent(job, tx)))
+        result = await _called(functools.partial(function, job, BlockingTx(tx, attempt_of(job).portal)))
         if inspect.isawaitable(result):  # an async function behind a plain decorator
             await result
 

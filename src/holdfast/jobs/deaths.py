@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Awaitable, Callable
 from typing import Any
 
+from holdfast.jobs.attempt import Attempt
 from holdfast.jobs.blocking import Portal
 from holdfast.jobs.job import Job
 from holdfast.jobs.registry import Registry
@@ -74,7 +75,7 @@ class Deaths:
     async def _tell_hooks(self, dead: Rescue) -> None:
         record = await self._store.jobs.get(dead.job_id)
         if record is not None:
-            job = Job(as_claim(record), self._store, self._portal)
+            job = Job(Attempt(as_claim(record), self._store, self._portal))
             await self._registry.hooks.tell("on_dead", job, RuntimeError(record.reason))
 
     async def _with_handlers(self, rescue: Rescuer) -> list[Rescue]:
@@ -127,7 +128,7 @@ class Deaths:
             record = await self._store.jobs.get(dead.job_id, tx=tx)
             if record is not None:
                 self._secrets[dead.job_id] = secret_values(record.args)
-                await to_the_end(handler(Job(as_claim(record), self._store, self._portal), tx))
+                await to_the_end(handler(Job(Attempt(as_claim(record), self._store, self._portal)), tx))
 
 
 def as_claim(record: JobRecord) -> Claim:

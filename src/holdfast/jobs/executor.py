@@ -15,6 +15,7 @@ import msgspec
 from holdfast.guards.deadline import deadline
 from holdfast.guards.reservations import carrying
 from holdfast.guards.visits import visiting
+from holdfast.jobs.attempt import Attempt
 from holdfast.jobs.blocking import Portal
 from holdfast.jobs.child import run_in_child
 from holdfast.jobs.control import Reject
@@ -80,7 +81,7 @@ class Executor:
             ending = await Telling(self._ending(run), partial(self._waits, run, waits))
             if not isinstance(ending, WRITES_NOTHING):
                 run.ending = ending
-            if run.job is not None and run.job.steps is not None:
+            if run.attempt is not None and run.attempt.steps is not None:
                 run.claim = msgspec.structs.replace(run.claim, has_steps=True)  # its finish looks at them
             if run.lock is not None:
                 await self._unlock(run)
@@ -116,8 +117,12 @@ class Executor:
         try:
             return await self._body(run)
         except Exception:
-            if run.stop is None and (job := run.job) is not None and not (job.completed or job.lost):
-                await job.last_calls()
+            if (
+                run.stop is None
+                and (attempt := run.attempt) is not None
+                and not (attempt.completed or attempt.lost)
+            ):
+                await attempt.last_calls()
             raise
 
     async def _body(self, run: Run) -> Ending:
@@ -140,12 +145,13 @@ class Executor:
         ):
             return outcomes.Snooze(after=jittered(LOCK_PATIENCE, 0.5), reason="its lock is held", lock=lock)
         _enter(claim)
-        job = run.job = Job(claim, self._store, self._portal, run, self._threads.beside)
+        attempt = run.attempt = Attempt(claim, self._store, self._portal, run, self._threads.beside)
+        job = run.job = Job(attempt)
         if self._hooks.heard("on_started"):
             await self._hooks.tell("on_started", job)
-        await job.know_steps()
+        await attempt.know_steps()
         body = self._call(run, task, job, arguments)
-        with watching(job.awaits):
+        with watching(attempt.awaits):
             if run.reservation is None and run.visit is None and claim.deadline is None:
                 result = await self._result(job, body)
             else:
@@ -153,7 +159,7 @@ class Executor:
                     run.reservation.keep()  # from here on it is spent, also when the task makes no call
                 with carrying(run.reservation), visiting(run.visit), deadline(run.time_left()):
                     result = await self._result(job, body)
-        return await self._returned(run, job, result)
+        return await self._returned(run, attempt, job, result)
 
     async def _result(self, job: Job, body: Callable[[], Any]) -> Any:
         result = await (self._hooks.run(job, body) if self._hooks.wraps else body())
@@ -161,19 +167,19 @@ class Executor:
             return await result
         return result
 
-    async def _returned(self, run: Run, job: Job, result: Any) -> Ending:
-        if job.parted:
+    async def _returned(self, run: Run, attempt: Attempt, job: Job, result: Any) -> Ending:
+        if attempt.parted:
             run.over = True
             return SETTLED
-        job.awaits.check()
-        if not job.completed:
-            await job.check_steps()
+        attempt.awaits.check()
+        if not attempt.completed:
+            await attempt.check_steps()
         run.over = True
         crashpoint("body.done")
         ending: Ending
-        if job.completed:
-            if not (job.committed or await self._judge.is_settled(run)):
-                job.completed = False
+        if attempt.completed:
+            if not (attempt.committed or await self._judge.is_settled(run)):
+                attempt.completed = False
                 raise RuntimeError("the transaction that completed it was rolled back")
             ending = SETTLED
         else:

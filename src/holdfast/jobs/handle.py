@@ -71,7 +71,7 @@ class Handle(Generic[R]):
     # --- for code without an event loop ---
 
     @property
-    def kept_in(self) -> Store:
+    def _kept_in(self) -> Store:
         """Where it is kept."""
         return self._store
 

@@ -6,6 +6,7 @@ import asyncio
 from collections.abc import Sequence
 from typing import Any, TypeAlias
 
+from holdfast.jobs.attempt import Attempt
 from holdfast.jobs.blocking import Portal
 from holdfast.jobs.control import Cancel, Control, EffectUnknown, Reject, Retry, Snooze, meant
 from holdfast.jobs.death_handlers import OnDead
@@ -69,24 +70,24 @@ class Judge:
         run.over = True
         if run.ending is not None and run.stop is not Stop.LOST:  # a hook has failed in a way of its own
             return run.ending
-        if run.job is not None and run.job.completed:
+        if run.attempt is not None and run.attempt.completed:
             return await self._completed(run, error)
-        if run.job is not None and run.stop is not Stop.LOST:
-            await run.job.last_words()
+        if run.attempt is not None and run.stop is not Stop.LOST:
+            await run.attempt.last_words()
         if run.stop is not None and _is_stop(error):
             if run.stop is not Stop.TIMEOUT:
                 return await self.lost(run) if run.stop is Stop.LOST else noted(run, _stopped(run))
             assert run.task is not None
             error = TimeoutError(f"it took longer than its timeout of {run.task.declaration.timeout:g} s")
-        if run.stop is Stop.LOST or (run.job is not None and run.job.lost):
+        if run.stop is Stop.LOST or (run.attempt is not None and run.attempt.lost):
             return await self.lost(run)
         return await self._judged(run, error)
 
     async def _completed(self, run: Run, error: BaseException) -> Ending:
         """Its success was written in a transaction of the task; whether that was committed, the store knows."""
         if not await self.is_settled(run):
-            assert run.job is not None
-            run.job.completed = False
+            assert run.attempt is not None
+            run.attempt.completed = False
             return await self.ended_by(run, error)
         told = _told(run.claim, error)
         note("job.failed_after_completion", job=run.claim.job_id, task=run.claim.task, error=told)
@@ -98,7 +99,7 @@ class Judge:
         return await patiently(lambda: settle(job_id, token), what="executor.cannot_settle", job=job_id)
 
     async def _judged(self, run: Run, error: BaseException) -> Ending:
-        if run.job is not None and (steps := run.job.steps) is not None:
+        if run.attempt is not None and (steps := run.attempt.steps) is not None:
             steps.close()
             await steps.reconsider(error)
             error = steps.verdict or error
@@ -140,7 +141,7 @@ class Judge:
 
     async def dead(self, run: Run, error: BaseException) -> Ending:
         """Its handlers write in the transaction that makes the job dead; without any, the next batch will do."""
-        if effects := await (run.job or Job(run.claim, self._store, self._portal)).give_up():
+        if effects := await (run.attempt or self._anew(run)).give_up():
             return self._unknown(run, unsure(_told(run.claim, error), effects))
         run.over = True
         outcome = Dead(_told(run.claim, error))
@@ -168,7 +169,7 @@ class Judge:
 
         A transaction that was cut off is tried once more: it was the handler that took so long, or this process stood still.
         """
-        job, was_cut_off = run.job or Job(run.claim, self._store, self._portal), False
+        job, was_cut_off = run.job or Job(self._anew(run)), False
         for pause in (*PAUSES, None):
             try:
                 async with self._store.transaction() as tx:
@@ -193,9 +194,13 @@ class Judge:
         except TROUBLE:
             return False  # then the next try finds its token gone
 
+    def _anew(self, run: Run) -> Attempt:
+        """Of a run whose body has not begun."""
+        return Attempt(run.claim, self._store, self._portal)
+
     async def _tell(self, run: Run, hook: str, *details: Any) -> None:
         if self._hooks.heard(hook):
-            job = run.job or Job(run.claim, self._store, self._portal)
+            job = run.job or Job(self._anew(run))
             await self._hooks.tell(hook, job, *details)
 
 

@@ -8,6 +8,7 @@ from typing import Any
 
 from holdfast.guards.reservations import Reservation
 from holdfast.guards.visits import Visit
+from holdfast.jobs.attempt import Attempt
 from holdfast.jobs.gating import is_sick, is_under
 from holdfast.jobs.job import Job
 from holdfast.jobs.task import Task
@@ -32,7 +33,7 @@ class Run:
     """A claim, its task when this program knows it, and what is going on with it."""
 
     __slots__ = (
-        "began", "claim", "ending", "finish", "job", "limit_until", "lock", "lock_until", "over", "reason", "reservation", "stop", "task", "thread", "timer", "until", "visit", "why_lost", "work",
+        "attempt", "began", "claim", "ending", "finish", "job", "limit_until", "lock", "lock_until", "over", "reason", "reservation", "stop", "task", "thread", "timer", "until", "visit", "why_lost", "work",
     )  # fmt: skip
 
     def __init__(self, claim: Claim, task: Task[Any, Any] | None, until: float) -> None:
@@ -43,7 +44,8 @@ class Run:
         self.limit_until: float | None = None  # when its timeout is over
         self.timer: Alarm | None = None
         self.work: asyncio.Task[None] | None = None  # what runs it, once it has begun
-        self.job: Job | None = None
+        self.attempt: Attempt | None = None  # once its body begins
+        self.job: Job | None = None  # the same, as its task sees it
         self.lock: Lease | None = None
         self.lock_until = 0.0  # as `until`: never later than the lock's end
         self.thread: ThreadCall | None = None
@@ -74,7 +76,7 @@ class Run:
     @property
     def needs_lease(self) -> bool:
         """Not after the task has committed its success, or has parted: what it does then changes nothing."""
-        return not (self.job is not None and (self.job.completed or self.job.parted))
+        return not (self.attempt is not None and (self.attempt.completed or self.attempt.parted))
 
     def time_left(self) -> float | None:
         """Seconds until its deadline, at least 0, by the database's clock when it was claimed; None: it has none."""
@@ -87,8 +89,8 @@ class Run:
         if self.over or self.stop is stop or (self.stop is not None and stop is not Stop.LOST):
             return
         self.stop, self.reason = stop, reason
-        if self.job is not None:
-            self.job.stop_reason = reason or stop.value
+        if self.attempt is not None:
+            self.attempt.stop_reason = reason or stop.value
         if self.thread is not None:
             self.thread.stop()
         elif self.work is not None:

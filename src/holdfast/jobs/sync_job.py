@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Coroutine
 from contextlib import AbstractContextManager
 from functools import partial
@@ -14,36 +13,23 @@ from holdfast.jobs.calls import Call, refuse_inside
 from holdfast.jobs.effects import Manner
 from holdfast.kernel.awaits import Block
 from holdfast.kernel.errands import BackCalls
-from holdfast.kernel.errors import NotOpen
-from holdfast.store.ports import Tx
 
 if TYPE_CHECKING:
-    from holdfast.jobs.job import Job
-
-
-def lent(job: Job, tx: Tx) -> BlockingTx:
-    """A transaction of the worker's loop, for a thread that it has started."""
-    return BlockingTx(tx, job.blocking.portal)
+    from holdfast.jobs.attempt import Attempt
 
 
 class BlockingJob:
     """`job.blocking`. The functions of its steps run on the thread that asks for them."""
 
-    def __init__(self, job: Job, portal: Portal, process: int) -> None:
-        self._job, self._own_portal, self._process = job, portal, process
+    def __init__(self, attempt: Attempt) -> None:
+        self._attempt = attempt
 
     @property
-    def portal(self) -> Portal:
-        """To the loop of its worker."""
-        if self._process != os.getpid():
-            raise NotOpen(
-                f"The job {self._job.id} belongs to the process that runs it, and this is a fork of that one. "
-                "Return what the child has found, and go on with the job in the parent."
-            )
-        return self._own_portal
+    def _portal(self) -> Portal:
+        return self._attempt.portal
 
     def heartbeat(self, progress: float | None = None, note: str | None = None) -> None:
-        self.portal.run(lambda: self._job.do_heartbeat(progress, note), instead="`await job.heartbeat(…)`")
+        self._portal.run(lambda: self._attempt.heartbeat(progress, note), instead="`await job.heartbeat(…)`")
 
     def step(
         self,
@@ -55,7 +41,7 @@ class BlockingJob:
         timeout: float | None = None,
     ) -> Any:
         """As `job.step`. A plain function cannot be interrupted: its timeout is noticed when it returns."""
-        return self._done(name, function, args, self._job.do_step, retry=retry, limit=timeout)
+        return self._done(name, function, args, self._attempt.step, retry=retry, limit=timeout)
 
     def effect(
         self,
@@ -68,7 +54,7 @@ class BlockingJob:
         **manner: Any,
     ) -> Any:
         """As `job.effect`, with the same options."""
-        do = partial(self._job.do_effect, manner=Manner.of(**manner))
+        do = partial(self._attempt.effect, manner=Manner.of(**manner))
         return self._done(name, function, args, do, retry=retry, limit=timeout)
 
     def _done(
@@ -80,12 +66,12 @@ class BlockingJob:
         **how: Any,
     ) -> Any:
         """On the worker's loop, and its function here."""
-        portal = self.portal
+        portal = self._portal
         refuse_inside(name)
-        back, work = BackCalls(), self._job.work_beside()
+        back, work = BackCalls(), self._attempt.work_beside()
         call = Call(function, args, threads=back, **how)
         return portal.run(
-            lambda: do(name, call, branch=self._job.branch_of(work, name)),
+            lambda: do(name, call, branch=self._attempt.branch_of(work, name)),
             back,
             instead="`await job.step(…)`, or `await job.effect(…)`,",
         )
@@ -93,13 +79,13 @@ class BlockingJob:
     def commit(self, result: Any = None) -> AbstractContextManager[BlockingTx]:
         """As `job.commit`: `with job.blocking.commit() as tx:`; `tx` is also what `enqueue_sync` takes."""
         block = Block("with")
-        self._job.awaits.add(block, "job.blocking.commit", None)
-        return self.portal.entered(
-            self._job.do_commit(result, block), instead="`async with job.commit() as tx`"
+        self._attempt.awaits.add(block, "job.blocking.commit", None)
+        return self._portal.entered(
+            self._attempt.commit(result, block), instead="`async with job.commit() as tx`"
         )
 
     def complete(self, *, tx: Any, result: Any = None) -> None:
         """As `job.complete`, with this thread's own connection or session."""
         inner = tx.inner if isinstance(tx, BlockingTx) else tx
-        run = self.portal.run if inner is not tx else self.portal.run_here
-        run(lambda: self._job.do_complete(inner, result))
+        run = self._portal.run if inner is not tx else self._portal.run_here
+        run(lambda: self._attempt.complete(inner, result))

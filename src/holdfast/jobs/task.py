@@ -46,14 +46,17 @@ class Sender(Protocol):
     ) -> Result: ...
 
 
-def _name(args: Args) -> str:
+def _call_of(args: Args) -> Call[Any, Any]:
     asked: Call[Any, Any] | Task[Any, Any] = args[0]
-    return asked.name
+    return asked._call if isinstance(asked, Task) else asked  # noqa: SLF001  here and below: of this file
+
+
+def _name(args: Args) -> str:
+    return _call_of(args)._task.name  # noqa: SLF001
 
 
 def _awaits(args: Args, _: dict[str, Any]) -> Awaits | None:
-    asked: Call[Any, Any] | Task[Any, Any] = args[0]
-    return awaits_of(asked.tx)
+    return awaits_of(_call_of(args)._given.tx)  # noqa: SLF001
 
 
 class Call(Generic[P, R]):
@@ -62,14 +65,6 @@ class Call(Generic[P, R]):
     def __init__(self, task: Task[P, R], given: Options) -> None:
         self._task, self._given = task, given
 
-    @property
-    def name(self) -> str:
-        return self._task.name
-
-    @property
-    def tx(self) -> object:
-        return self._given.tx
-
     def options(self, **changes: Any) -> Call[P, R]:
         """The same with further options: delay, at, expires, priority, queue, unique, ordered, tenant, tx."""
         return Call(self._task, options(self._given, changes))
@@ -77,9 +72,9 @@ class Call(Generic[P, R]):
     @must_await("task.enqueue", name=_name, to=_awaits)
     async def enqueue(self, *args: P.args, **kwargs: P.kwargs) -> Handle[R]:
         """Store a job. When this returns, it is stored for good; with `tx`, when that transaction commits."""
-        return await self.store(args, kwargs)
+        return await self._store(args, kwargs)
 
-    async def store(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Handle[R]:
+    async def _store(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Handle[R]:
         task = self._task
         job = task.sender.build(task, task.signature.bind(args, kwargs), self._given)
         [handle] = await task.sender.send(task, [job], self._given)
@@ -88,9 +83,9 @@ class Call(Generic[P, R]):
     @must_await("task.enqueue_many", name=_name, to=_awaits)
     async def enqueue_many(self, calls: Iterable[Mapping[str, Any] | Bound]) -> list[Handle[R]]:
         """Store many jobs, all or none, far faster than one by one."""
-        return await self.store_many(calls)
+        return await self._store_many(calls)
 
-    async def store_many(self, calls: Iterable[Mapping[str, Any] | Bound]) -> list[Handle[R]]:
+    async def _store_many(self, calls: Iterable[Mapping[str, Any] | Bound]) -> list[Handle[R]]:
         task = self._task
         arguments = [task.arguments_of(call) for call in calls]
         jobs = task.sender.build_many(task, arguments, self._given)
@@ -98,12 +93,12 @@ class Call(Generic[P, R]):
 
     def enqueue_sync(self, *args: P.args, **kwargs: P.kwargs) -> Handle[R]:
         """`enqueue` for code without an event loop; an error on a running one."""
-        return self._blocking("enqueue", lambda: self.store(args, kwargs))
+        return self._blocking("enqueue", lambda: self._store(args, kwargs))
 
     def enqueue_many_sync(self, calls: Iterable[Mapping[str, Any] | Bound]) -> list[Handle[R]]:
         """`enqueue_many` for code without an event loop; an error on a running one."""
         listed = [*calls]  # in this thread
-        return self._blocking("enqueue_many", lambda: self.store_many(listed))
+        return self._blocking("enqueue_many", lambda: self._store_many(listed))
 
     def _blocking(self, name: str, work: Callable[[], Coroutine[Any, Any, Result]]) -> Result:
         return self._task.sender.blocking(work, self._given.tx, f"`await task.{name}(…)`")
@@ -111,8 +106,6 @@ class Call(Generic[P, R]):
 
 class Task(Generic[P, R]):
     """Made by `@hf.task`."""
-
-    tx: object = None  # a task without options has none
 
     def __init__(
         self, function: Callable[..., Any], declaration: Declaration, signature: Signature, sender: Sender
@@ -142,12 +135,12 @@ class Task(Generic[P, R]):
     @must_await("task.enqueue", name=_name, to=_awaits)
     async def enqueue(self, *args: P.args, **kwargs: P.kwargs) -> Handle[R]:
         """Store a job that runs this task. When this returns, it is stored for good."""
-        return await self._call.store(args, kwargs)
+        return await self._call._store(args, kwargs)  # noqa: SLF001
 
     @must_await("task.enqueue_many", name=_name, to=_awaits)
     async def enqueue_many(self, calls: Iterable[Mapping[str, Any] | Bound]) -> list[Handle[R]]:
         """Store many jobs, all or none: `[{"name": "a"}, greet.bind("b")]`."""
-        return await self._call.store_many(calls)
+        return await self._call._store_many(calls)  # noqa: SLF001
 
     def enqueue_sync(self, *args: P.args, **kwargs: P.kwargs) -> Handle[R]:
         """`enqueue` for code without an event loop; an error on a running one."""

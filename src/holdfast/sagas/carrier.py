@@ -8,9 +8,10 @@ from contextlib import contextmanager
 from functools import partial
 from typing import Any
 
+from holdfast.jobs.attempt import Attempt
 from holdfast.jobs.control import Control, EffectUnknown, Retry, Snooze, StepsChanged, Suspended
 from holdfast.jobs.failures import describe
-from holdfast.jobs.job import Job
+from holdfast.jobs.job import Job, attempt_of
 from holdfast.jobs.patience import patiently
 from holdfast.jobs.step_log import Place
 from holdfast.kernel.clock import timeout
@@ -25,9 +26,10 @@ from holdfast.sagas.endings import Asked, Failed, OutOfTime, is_cancelled
 from holdfast.sagas.groups import called
 from holdfast.sagas.log import SagaLog
 from holdfast.sagas.pivots import Pivots, Verdict
-from holdfast.sagas.running import RunningSaga, together
+from holdfast.sagas.running import RunningSaga
 from holdfast.sagas.script import Script
 from holdfast.sagas.stepping import put_off
+from holdfast.sagas.stops import Stops
 from holdfast.sagas.stuck import Stuck
 from holdfast.sagas.undoing import Undoing
 from holdfast.store.ports import Store
@@ -44,17 +46,17 @@ _NOT_ITS_FAULT = (*TROUBLE, StepLeft, TransactionEnded)
 class Carrier:
     """What a job of the task `saga:{name}` does. It ends when its saga is over, and rests in between."""
 
-    def __init__(self, job: Job, store: Store, record: SagaRecord, script: Script) -> None:
-        self._job, self._store, self._script = job, store, script
-        self._log = SagaLog(store, job.claim, record, job.lose)
-        self._steps = job.record_in(self._log)
-        self._undoing = Undoing(job, store, self._log, script)
-        self._pivots = Pivots(job, self._log, script)
+    def __init__(self, attempt: Attempt, store: Store, record: SagaRecord, script: Script) -> None:
+        self._attempt, self._store, self._script = attempt, store, script
+        self._log = SagaLog(store, attempt.claim, record, attempt.lose)
+        self._steps = attempt.record_in(self._log)
+        self._undoing = Undoing(attempt, store, self._log, script)
+        self._pivots = Pivots(attempt, self._log, script)
 
     async def run(self, arguments: tuple[list[Any], dict[str, Any]]) -> Any:
         record = self._log.record
         if record.finished_at is not None:  # its job did not hear of it
-            self._job.vouched = True
+            self._attempt.vouched = True
             return None if record.result is None else decode_stored(record.result)
         try:
             if record.undoing:
@@ -73,19 +75,20 @@ class Carrier:
     # --- forward ---
 
     async def _forward(self, arguments: tuple[list[Any], dict[str, Any]]) -> Any:
-        saga = RunningSaga(self._job, self._steps, self._log, self._store, self._script)
+        stops = Stops(self._steps, self._log)
+        saga = RunningSaga(self._attempt, self._log, self._store, self._script, stops)
         try:
-            saga.check_goes_on("begin")
+            stops.check_goes_on("begin")
             args, kwargs = arguments
-            result = await self._called(saga, args, kwargs)
-            _check_not_suspended(saga)
-            self._job.awaits.check()
+            result = await self._called(saga, stops, args, kwargs)
+            stops.check_none()
+            self._attempt.awaits.check()
             await self._steps.check_all_asked()
             text = (
                 None if result is None else encode(result, limit=RESULT_LIMIT, where="The result of the saga")
             )
         except Suspended:
-            self._job.awaits.forget()
+            self._attempt.awaits.forget()
             await self._steps.last_calls()
             verdict = self._steps.verdict
             if verdict is None:
@@ -101,16 +104,16 @@ class Carrier:
             return await self._failed(error)
         return await self._done(result, text)
 
-    async def _called(self, saga: RunningSaga, args: list[Any], kwargs: dict[str, Any]) -> Any:
+    async def _called(self, saga: RunningSaga, stops: Stops, args: list[Any], kwargs: dict[str, Any]) -> Any:
         """What hangs between steps is cut off too, when its saga is out of time and has not passed its pivot."""
         left = None if self._log.pivot is not None else self._log.time_left
         if left is None:
-            return await called(self._script.function, saga, args, kwargs)
+            return await called(self._script.function, saga, stops, args, kwargs)
         limit = timeout(max(0.0, left) + _GRACE)
         self._log.at_pivot = partial(limit.reschedule, None)
         try:
             async with limit:
-                return await called(self._script.function, saga, args, kwargs)
+                return await called(self._script.function, saga, stops, args, kwargs)
         except TimeoutError:
             if limit.expired():
                 raise self._steps.end_with(OutOfTime("its timeout has passed between its steps")) from None
@@ -126,7 +129,7 @@ class Carrier:
         return result
 
     def _over(self, state: SagaState) -> None:
-        self._job.vouched = True
+        self._attempt.vouched = True
         crashpoint("saga.over")
         note("saga.over", saga=self._log.record.id, name=self._log.record.name, state=state)
 
@@ -195,7 +198,7 @@ class Carrier:
 
     def _told(self, error: Exception) -> str:
         """What it said, and where; nothing of what is secret."""
-        return describe(error, secret_values(self._job.claim.args), where=not isinstance(error, Control))
+        return describe(error, secret_values(self._attempt.claim.args), where=not isinstance(error, Control))
 
     # --- back ---
 
@@ -219,7 +222,7 @@ class Carrier:
         return Rest(after)
 
     def _without_secrets(self, text: str) -> str:
-        return hide(text, secret_values(self._job.claim.args))
+        return hide(text, secret_values(self._attempt.claim.args))
 
     async def _stop(self, stuck: Stuck) -> None:
         for step in stuck.steps[1:]:
@@ -246,18 +249,12 @@ class Carrier:
     @contextmanager
     def _parting(self) -> Generator[None, None, None]:
         """A try that was refused leaves the job ours: until the next one it is renewed, or it would be rescued meanwhile."""
-        self._job.parted = True
+        self._attempt.parted = True
         try:
             yield
         except BaseException:
-            self._job.parted = False
+            self._attempt.parted = False
             raise
-
-
-def _check_not_suspended(saga: RunningSaga) -> None:
-    """Its code may have caught that it was to rest, and gone on without steps."""
-    if saga.suspended:
-        raise together([*saga.suspended.values()])
 
 
 def _meant(error: BaseException) -> Exception:
@@ -275,4 +272,4 @@ async def carry(job: Job, store: Store, script: Script, arguments: tuple[list[An
     record = await patiently(lambda: store.sagas.of_job(job.id), what="saga.not_read", job=job.id)
     if record is None:
         raise StepsChanged(f"Job {job.id} carries no saga: its row is gone, or it was enqueued by hand.")
-    return await Carrier(job, store, record, script).run(arguments)
+    return await Carrier(attempt_of(job), store, record, script).run(arguments)

@@ -60,7 +60,8 @@ class Choreography:
         last = None
         while True:
             late = self._late(last)
-            heard = msgspec.convert(await saga.signal_or(_SIGNAL, self._within, late), type=Heard)
+            told = await saga._signal_or(_SIGNAL, self._within, late)  # noqa: SLF001  no verb of programs
+            heard = msgspec.convert(told, type=Heard)
             last = heard.type
             if heard.type in self._ends:
                 return heard.type

@@ -6,19 +6,24 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 from holdfast.jobs.control import Suspended
-from holdfast.sagas.running import RunningSaga, together
+from holdfast.sagas.running import RunningSaga
+from holdfast.sagas.stops import Stops, together
 
 
 async def called(
-    function: Callable[..., Any], saga: RunningSaga, args: Sequence[Any], kwargs: Mapping[str, Any]
+    function: Callable[..., Any],
+    saga: RunningSaga,
+    stops: Stops,
+    args: Sequence[Any],
+    kwargs: Mapping[str, Any],
 ) -> Any:
     try:
         return await function(saga, *args, **kwargs)
     except BaseExceptionGroup as group:
-        stops, rest = group.split(Suspended)
-        if stops is None:
+        rests, rest = group.split(Suspended)
+        if rests is None:
             raise
-        raise rest or saga.suspend(together([*_each(stops)])) from None
+        raise rest or stops.add(together([*_each(rests)])) from None
 
 
 def _each(group: BaseExceptionGroup[Suspended]) -> Iterator[Suspended]:

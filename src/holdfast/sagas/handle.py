@@ -82,7 +82,7 @@ class SagaRun:
     # --- for code without an event loop ---
 
     @property
-    def kept_in(self) -> Store:
+    def _kept_in(self) -> Store:
         """Where it is kept."""
         return self._store
 

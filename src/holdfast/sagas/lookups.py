@@ -6,10 +6,10 @@ from typing import Any
 
 from msgspec.structs import replace
 
+from holdfast.jobs.attempt import Attempt
 from holdfast.jobs.calls import Call
 from holdfast.jobs.control import Suspended
 from holdfast.jobs.effects import CannotTell, Found, NotFound
-from holdfast.jobs.job import Job
 from holdfast.kernel.codec import encode
 from holdfast.kernel.errors import PayloadError
 from holdfast.kernel.outcomes import RESULT_LIMIT
@@ -24,8 +24,8 @@ _LIMIT = 60.0  # seconds for a lookup
 
 
 class Lookups:
-    def __init__(self, job: Job, log: SagaLog, script: Script) -> None:
-        self._job, self._log, self._script = job, log, script
+    def __init__(self, attempt: Attempt, log: SagaLog, script: Script) -> None:
+        self._attempt, self._log, self._script = attempt, log, script
 
     async def look(self, record: StepRecord, plan: Plan) -> StepRecord | None:
         """The step as it is known now: done, or known to have had no effect. None: nobody can tell."""
@@ -43,7 +43,7 @@ class Lookups:
             restored(reconcile, plan.call or "[]"),
             retry=None,
             limit=_LIMIT,
-            threads=self._job.threads,
+            threads=self._attempt.threads,
         )
         try:
             answer = await call.once()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from enum import Enum
 
-from holdfast.jobs.job import Job
+from holdfast.jobs.attempt import Attempt
 from holdfast.sagas.log import SagaLog
 from holdfast.sagas.lookups import Lookups
 from holdfast.sagas.plans import read
@@ -22,8 +22,8 @@ class Verdict(Enum):
 
 
 class Pivots:
-    def __init__(self, job: Job, log: SagaLog, script: Script) -> None:
-        self._log, self._lookups = log, Lookups(job, log, script)
+    def __init__(self, attempt: Attempt, log: SagaLog, script: Script) -> None:
+        self._log, self._lookups = log, Lookups(attempt, log, script)
         self._unknown = ""
 
     async def look(self) -> Verdict:

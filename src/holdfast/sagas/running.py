@@ -6,7 +6,6 @@ import asyncio
 import hashlib
 from collections import Counter
 from collections.abc import Awaitable, Callable
-from contextvars import ContextVar
 from inspect import isawaitable
 from typing import Any, Protocol
 
@@ -14,21 +13,20 @@ from holdfast.events.event import AnyEvent
 from holdfast.events.patterns import check_type
 from holdfast.guards.backoff import Backoff
 from holdfast.guards.guard import Guard, Keyed
+from holdfast.jobs.attempt import Attempt
 from holdfast.jobs.calls import Call, refuse_inside
 from holdfast.jobs.control import Suspended
 from holdfast.jobs.effects import KEY_TTL, SETTLE, Manner, Policy
-from holdfast.jobs.job import Job
-from holdfast.jobs.steps import Steps
 from holdfast.kernel.awaits import Args, must_await
 from holdfast.kernel.errors import UsageError
 from holdfast.kernel.names import check_name, check_seconds
 from holdfast.kernel.show import show
 from holdfast.kernel.spawn import over, start
-from holdfast.sagas.endings import Asked, OutOfTime
 from holdfast.sagas.log import SagaLog
 from holdfast.sagas.plans import Plan, Undo, arguments
 from holdfast.sagas.script import Script
 from holdfast.sagas.stepping import SagaEffect, plain_step
+from holdfast.sagas.stops import Stops, branch, together
 from holdfast.sagas.waits import Waits
 from holdfast.store.ports import Store
 from holdfast.store.saga_records import Move, NewSaga, SagaState, Wait
@@ -37,7 +35,6 @@ from holdfast.store.saga_verdicts import UNDO, WAIT
 _LONGEST = 400  # bytes of a step's name: that of its undo is longer
 _LONGEST_ID = 480  # bytes of a child's: one that a person lets run anew has a longer one
 _SHOWN_OF_ID = 200  # bytes of its parent's that stand in a shorter one
-_branch: ContextVar[str] = ContextVar("holdfast_saga_branch", default="")  # which of many at once
 
 
 def _name_of_child(args: Args) -> str | None:
@@ -60,11 +57,11 @@ class RunningSaga:
     wait or a crash, and must come to the same steps.
     """
 
-    def __init__(self, job: Job, steps: Steps, log: SagaLog, store: Store, script: Script) -> None:
-        self._job, self._steps, self._log, self._script = job, steps, log, script
-        self._waits = Waits(steps, log, store)
+    def __init__(self, attempt: Attempt, log: SagaLog, store: Store, script: Script, stops: Stops) -> None:
+        self._attempt, self._steps, self._log, self._script = attempt, stops.steps, log, script
+        self._stops = stops
+        self._waits = Waits(stops.steps, log, store)
         self._numbers = Counter[str]()  # of waits and gathers, by their names
-        self.suspended: dict[str, Suspended] = {}  # by branch: where it has stopped for now
 
     @property
     def id(self) -> str:
@@ -76,7 +73,7 @@ class RunningSaga:
 
     def key_for(self, name: str) -> str:
         """A key for another side that accepts them: the same in every run of this saga, and in no other."""
-        return self._job.key_for(name)
+        return self._attempt.key_for(name)
 
     # --- steps ---
 
@@ -108,13 +105,13 @@ class RunningSaga:
         at its first failure.
         """
         self._check_name(name)
-        self.check_goes_on(name)
+        self._stops.check_goes_on(name)
         call = Call(
             self._guarded(function, guard),
             args,
             retry=retry,
             limit=self._limit(timeout),
-            threads=self._job.threads,
+            threads=self._attempt.threads,
         )
         is_plain = undo is None and not pivot and policy is None and reconcile is None and not not_done
         try:
@@ -129,11 +126,11 @@ class RunningSaga:
             )
             plan = self._plan(name, function, args, undo, manner, pivot=pivot)
             effect = SagaEffect(
-                self._steps, call, manner, self._job.check_held, plan=plan, guarded=guard is not None
+                self._steps, call, manner, self._attempt.check_held, plan=plan, guarded=guard is not None
             )
             result = await effect.run(name)
         except Suspended as stop:
-            raise self.suspend(stop) from None
+            raise self._stops.add(stop) from None
         if pivot and self._log.pivot is None:  # a person has said that it was done
             await self._log.move(Move(state=SagaState.RUNNING, pivot=name))
         return result
@@ -214,7 +211,7 @@ class RunningSaga:
         place = self._next_wait(f"signal/{check_name('signal', name)}")
         return await self._suspending(self._waits.signal(place, name, _seconds(timeout)))
 
-    async def signal_or(self, name: str, timeout: float, late: Exception) -> Any:  # noqa: ASYNC109  an option of the wait
+    async def _signal_or(self, name: str, timeout: float, late: Exception) -> Any:  # noqa: ASYNC109  an option of the wait
         """The same, and `late` is raised when its time is over; a signal that comes after that still counts."""
         place = self._next_wait(f"signal/{name}")
         return await self._suspending(self._waits.signal(place, name, timeout, late))
@@ -263,12 +260,12 @@ class RunningSaga:
         try:
             return await wait
         except Suspended as stop:
-            raise self.suspend(stop) from None
+            raise self._stops.add(stop) from None
 
     def _next_wait(self, kind: str) -> str:
         """The name of the next step of this branch that waits for this."""
-        name = self._next(f"{WAIT}{_branch.get()}{kind}")
-        self.check_goes_on(name)
+        name = self._next(f"{WAIT}{branch.get()}{kind}")
+        self._stops.check_goes_on(name)
         return name
 
     # --- many at once ---
@@ -285,7 +282,7 @@ class RunningSaga:
                 raise UsageError(
                     f"gather takes steps and coroutines, such as saga.step(…); not {show(work)}."
                 )
-        around = _branch.get()
+        around = branch.get()
         label = f"{self._next(f'{around}gather')}"
         tasks = [
             start(self._beside(f"{label}.{place}/", work), name=label) for place, work in enumerate(works)
@@ -302,35 +299,17 @@ class RunningSaga:
             if not isinstance(error, Suspended):
                 raise error
         if stops := [error for error in errors if isinstance(error, Suspended)]:
-            raise self.suspend(together(stops))
+            raise self._stops.add(together(stops))
         return [task.result() for task in tasks]
 
-    async def _beside(self, branch: str, work: Awaitable[Any]) -> Any:
+    async def _beside(self, name: str, work: Awaitable[Any]) -> Any:
         task = asyncio.current_task()
         assert task is not None
-        _branch.set(branch)
-        self._steps.branches.of(task, branch)
+        branch.set(name)
+        self._steps.branches.of(task, name)
         return await work
 
     # --- what all of it shares ---
-
-    def check_goes_on(self, name: str) -> None:
-        """Before anything new: it has stopped for now, someone wants it undone, or its time is over."""
-        refuse_inside(name)
-        if (stop := self.suspended.get(_branch.get())) is not None:
-            raise stop
-        if self._log.pivot is not None:
-            return
-        if self._log.asked is not None:
-            raise self._steps.end_with(Asked(self._log.asked))
-        left = self._log.time_left
-        if left is not None and left <= 0:
-            raise self._steps.end_with(OutOfTime("its timeout has passed"))
-
-    def suspend(self, stop: Suspended) -> Suspended:
-        """This branch goes on later: whatever its `finally` blocks ask for now is refused."""
-        self.suspended[_branch.get()] = stop
-        return stop
 
     def _next(self, name: str) -> str:
         self._numbers[name] += 1
@@ -347,9 +326,3 @@ def _urgency(error: BaseException) -> bool:
 
 def _seconds(timeout: float | None) -> float | None:
     return None if timeout is None else check_seconds("timeout", timeout)
-
-
-def together(stops: list[Suspended]) -> Suspended:
-    """They go on when the first of them does."""
-    times = [stop.after for stop in stops if stop.after is not None]
-    return Suspended(min(times, default=None), "; ".join(dict.fromkeys(stop.waits for stop in stops)))

@@ -131,7 +131,7 @@ class Saga:
     # --- for code without an event loop ---
 
     @property
-    def kept_in(self) -> Store:
+    def _kept_in(self) -> Store:
         """Where it is kept."""
         return self._store()
 

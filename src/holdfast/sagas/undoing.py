@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import asyncio
 
+from holdfast.jobs.attempt import Attempt
 from holdfast.jobs.calls import Call
 from holdfast.jobs.control import Control, Retry, Snooze, Suspended
 from holdfast.jobs.failures import describe
-from holdfast.jobs.job import Job
 from holdfast.kernel.clock import sleep
 from holdfast.kernel.crashpoints import crashpoint
 from holdfast.kernel.errors import LeaseLost
@@ -30,9 +30,9 @@ _DONE = (Progress.DONE, Progress.RESOLVED)
 
 
 class Undoing:
-    def __init__(self, job: Job, store: Store, log: SagaLog, script: Script) -> None:
-        self._job, self._log, self._script = job, log, script
-        self._lookups = Lookups(job, log, script)
+    def __init__(self, attempt: Attempt, store: Store, log: SagaLog, script: Script) -> None:
+        self._attempt, self._log, self._script = attempt, log, script
+        self._lookups = Lookups(attempt, log, script)
         self._children = Children(store, log)
         self._number = 0  # of the next step
 
@@ -110,14 +110,14 @@ class Undoing:
                 )
             ]
         return Call(
-            function, args, retry=None, limit=self._script.options.undo_timeout, threads=self._job.threads
+            function, args, retry=None, limit=self._script.options.undo_timeout, threads=self._attempt.threads
         )
 
     async def _until_done(self, step: Step, tries: int, call: Call) -> None:
         while True:
             await self._log.keep(_tried(step, tries))
             crashpoint("undo.begun")
-            self._job.check_held()
+            self._attempt.check_held()
             try:
                 await call.once()
             except (asyncio.CancelledError, SystemExit) as error:
@@ -140,7 +140,7 @@ class Undoing:
         if isinstance(error, Snooze):
             raise Suspended(error.outcome.after, f"{step.name!r}: {error}")
         tries, retry = tries + 1, self._script.options.undo_retry
-        told = describe(error, secret_values(self._job.claim.args), where=not isinstance(error, Control))
+        told = describe(error, secret_values(self._attempt.claim.args), where=not isinstance(error, Control))
         is_final = isinstance(error, Control) and not isinstance(error, Retry)
         if is_final or not retry.allows(tries, error):
             failed = _tried(step, tries, Progress.FAILED, told)

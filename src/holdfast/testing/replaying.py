@@ -8,9 +8,9 @@ from typing import Any, cast
 
 import msgspec
 
+from holdfast.jobs.attempt import Attempt
 from holdfast.jobs.blocking import Portal
 from holdfast.jobs.control import Suspended
-from holdfast.jobs.job import Job
 from holdfast.jobs.step_log import Place
 from holdfast.jobs.steps import Steps
 from holdfast.kernel.awaits import Awaits, watching
@@ -20,6 +20,7 @@ from holdfast.sagas.log import SagaLog
 from holdfast.sagas.plans import read
 from holdfast.sagas.running import RunningSaga
 from holdfast.sagas.saga import Saga
+from holdfast.sagas.stops import Stops
 from holdfast.sagas.timeline import History
 from holdfast.store.ports import Store
 from holdfast.store.records import Claim
@@ -92,12 +93,12 @@ class _Rehearsal:
         self._result = told["result"]
 
     async def run(self) -> Replay:
-        running, steps = self._running()
+        running, steps, stops = self._running()
         signature = self._saga.task.signature
         args, kwargs = signature.arrange(signature.decode(encode(self._found["args"] or {})))
         try:
             with watching(self._awaits):
-                result = await called(self._saga.function, running, args, kwargs)
+                result = await called(self._saga.function, running, stops, args, kwargs)
             self._awaits.check()
             await steps.check_all_asked()
         except Suspended as stop:
@@ -107,7 +108,7 @@ class _Rehearsal:
             return self._raised(steps.verdict or error, is_verdict=steps.verdict is not None)
         return self._returned(result)
 
-    def _running(self) -> tuple[RunningSaga, _Recorded]:
+    def _running(self) -> tuple[RunningSaga, _Recorded, Stops]:
         told = self._record
         claim = Claim(
             told.job_id,
@@ -124,10 +125,11 @@ class _Rehearsal:
             has_steps=True,
         )
         store = cast("Store", _Nothing())  # all that is asked of it is recorded
-        job = Job(claim, store, cast("Portal", None))
-        log = SagaLog(store, claim, told, job.lose)
-        steps = _Recorded(claim, log, self._records, lost=job.lose)
-        return RunningSaga(job, steps, log, store, self._saga.script), steps
+        attempt = Attempt(claim, store, cast("Portal", None))
+        log = SagaLog(store, claim, told, attempt.lose)
+        steps = _Recorded(claim, log, self._records, lost=attempt.lose)
+        stops = Stops(steps, log)
+        return RunningSaga(attempt, log, store, self._saga.script, stops), steps, stops
 
     def _at_the_end(self, stop: Suspended, steps: _Recorded) -> Replay:
         if missing := steps.not_asked():

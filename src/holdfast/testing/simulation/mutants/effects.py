@@ -8,7 +8,8 @@ from contextlib import ExitStack, asynccontextmanager
 from functools import partial
 from typing import Any
 
-from holdfast.jobs import job as jobs_job
+from holdfast.jobs import attempt as jobs_attempt
+from holdfast.jobs.attempt import Attempt
 from holdfast.jobs.calls import Call
 from holdfast.jobs.effects import Effect, Found
 from holdfast.jobs.job import Job
@@ -67,14 +68,14 @@ def _a_commit_without_its_finish(stack: ExitStack) -> None:
     """the success of job.commit is written after the task's rows, in a transaction of its own"""
 
     @asynccontextmanager
-    async def commit(self: Job, result: Any, block: Block) -> AsyncIterator[Tx]:
+    async def commit(self: Attempt, result: Any, block: Block) -> AsyncIterator[Tx]:
         block.is_entered = True
         async with self._store.transaction() as tx:
             yield tx
-        await self._store.claims.finish([Finish(self._claim, Done())])
+        await self._store.claims.finish([Finish(self.claim, Done())])
         self.completed = True
 
-    replace(stack, Job, "do_commit", commit)
+    replace(stack, Attempt, "commit", commit)
 
 
 @of_bodies("unknown is taken for failed")
@@ -96,7 +97,7 @@ def _a_recorded_step_is_run_again(stack: ExitStack) -> None:
         async with steps.asked(name, Kind.STEP, branch=branch) as place:
             return await steps.done(place, call, await call.run())
 
-    replace(stack, jobs_job, "run_step", run)
+    replace(stack, jobs_attempt, "run_step", run)
 
 
 @of_bodies("a handled failure is tried again")
@@ -111,7 +112,7 @@ def _a_handled_failure_is_tried_again(stack: ExitStack) -> None:
         async with steps.asked(name, Kind.STEP, branch=branch) as place:
             return await steps.done(place, call, await call.run())
 
-    replace(stack, jobs_job, "run_step", run)
+    replace(stack, jobs_attempt, "run_step", run)
 
 
 @of_bodies("a key for each attempt")
@@ -160,10 +161,10 @@ def _dies_with_an_open_effect(stack: ExitStack) -> None:
     """a job that has no attempts left is dead although nobody knows of an effect, and the store does not look either"""
     _the_store_does_not_look(stack)
 
-    async def give_up(self: Job) -> list[str]:
+    async def give_up(self: Attempt) -> list[str]:
         return []
 
-    replace(stack, Job, "give_up", give_up)
+    replace(stack, Attempt, "give_up", give_up)
 
 
 @mutant("expiry ends what is open")
