@@ -30,7 +30,7 @@ def test_the_page_on_testing(tmp_path):
     (tmp_path / "test_shop.py").write_text("\n".join(tests))
     done = run_pytest(tmp_path)
     assert done.returncode == 0, done.stdout + done.stderr
-    assert "5 passed" in done.stdout
+    assert "8 passed" in done.stdout
     assert not (tmp_path / "holdfast.db").exists()
 
 

@@ -64,6 +64,13 @@ async def test_a_limiter_keeps_its_rate_by_the_clock(hf, clock, is_plain, key):
     assert 1.9 <= clock.monotonic() < 8
 
 
+async def test_calls_side_by_side_wait_for_the_clock(hf, clock):
+    guard, service = hf.guard("api", limiter=Limiter(rate=10, burst=4)), Service(clock)
+    calls = [guard.call(service.call) for _ in range(24)]
+    await clock.run(asyncio.gather(*calls))
+    assert 1.9 <= clock.monotonic() < 8
+
+
 async def test_the_parts_of_a_guard_go_by_the_clock(hf, clock):
     service = Service(clock, failures=3)
     retried = hf.guard("retried", retry=THRICE, timeout=5)
