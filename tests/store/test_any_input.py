@@ -43,6 +43,7 @@ CLAIMING = {"lease": 30, "worker": "w"}
 VERBS = {
     "jobs.enqueue": ([[NewJob(id=ID, task="t")]], {"again": False}),
     "jobs.get": ([ID], {}),
+    "jobs.starting": ([ID[:13]], {"limit": 5}),
     "jobs.find": (
         [],
         {
@@ -185,6 +186,7 @@ VERBS = {
     "cache.prune": ([], {"limit": 5}),
     "sagas.start": ([[NewSaga(id="s", name="n", job=NewJob(id=new_id(), task="t"))]], {}),
     "sagas.get": (["none"], {}),
+    "sagas.states": ([[ID]], {}),
     "sagas.of_job": ([ID], {}),
     "sagas.find": (
         [],

@@ -24,6 +24,7 @@ from holdfast.store.records import (
     NewJob,
     check_claim,
     check_id,
+    is_prefix,
 )  # fmt: skip
 from holdfast.store.records import check_args as _check_args
 from holdfast.store.states import Held, State
@@ -58,6 +59,7 @@ __all__ = [
     "check_note",
     "check_open_for",
     "check_permits",
+    "check_prefix",
     "check_probe",
     "check_progress",
     "check_queues",
@@ -159,6 +161,13 @@ def check_ids(job_ids: Any) -> tuple[str, ...]:
     for job_id in copied:
         check_id(job_id)
     return copied
+
+
+def check_prefix(prefix: Any) -> None:
+    if not is_prefix(prefix):
+        raise UsageError(
+            f"The beginning of a job's id has 8 to 36 of its characters, in small letters; {show(prefix)} is none."
+        )
 
 
 def check_id_if_given(job_id: Any) -> None:

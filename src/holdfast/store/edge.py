@@ -30,6 +30,7 @@ RULES: dict[str, dict[str, dict[str, Check]]] = {
     "Jobs": {
         "enqueue": {"jobs": c.check_jobs, "again": partial(c.check_flag, "again")},
         "get": {"job_id": c.check_id},
+        "starting": {"prefix": c.check_prefix, "limit": _limit},
         "find": {
             "state": c.check_state,
             "queue": _if_given("queue"),
@@ -300,6 +301,7 @@ RULES: dict[str, dict[str, dict[str, Check]]] = {
         "start": {"sagas": s.check_new},
         "get": {"saga_id": _saga},
         "of_job": {"job_id": c.check_id},
+        "states": {"job_ids": c.check_ids},
         "find": {
             "state": s.check_state,
             "name": _if_given("saga"),

@@ -32,6 +32,9 @@ class Jobs(Protocol):
     async def get(self, job_id: str, *, tx: object | None = None) -> JobRecord | None:
         """Inside `tx` it needs no connection of its own, and sees what that has written."""
 
+    async def starting(self, prefix: str, *, limit: int = 10) -> list[str]:
+        """The ids that begin so, in their order: a range of the primary key."""
+
     async def find(
         self,
         *,

@@ -97,6 +97,7 @@ UNBOUNDED = 1_000_000_000  # a `max_waiting` that is never reached: with one, wa
 # For members of enums and the like: what drivers can bind takes their place.
 _set = msgspec.structs.force_setattr
 _ID = re.compile("[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}")
+FIRST_ID, LAST_ID = (f"{each * 8}-{each * 4}-{each * 4}-{each * 4}-{each * 12}" for each in "0f")
 _INT8 = 2**63  # a whole number that a database can keep is smaller
 _SHORT = 200  # bytes that a name of any kind may have
 
@@ -118,6 +119,18 @@ def check_id(job_id: object) -> None:
         raise UsageError(
             f"A job id is a UUID in its 36 characters, in small letters; {show(job_id)} is not. Use kernel.ids.new_id()."
         )
+
+
+def is_prefix(text: object) -> bool:
+    """Whether an id may begin so; eight characters at least, or it says too little."""
+    if type(text) is not str or not 8 <= len(text) <= len(FIRST_ID):
+        return False
+    return _ID.fullmatch(text + FIRST_ID[len(text) :]) is not None
+
+
+def id_range(prefix: str) -> tuple[str, str]:
+    """The first and the last id that begin so."""
+    return prefix + FIRST_ID[len(prefix) :], prefix + LAST_ID[len(prefix) :]
 
 
 def check_args(args: object) -> None:

@@ -36,6 +36,9 @@ class Sagas(Protocol):
     async def of_job(self, job_id: str) -> SagaRecord | None:
         """The saga that this job carries."""
 
+    async def states(self, job_ids: Sequence[str]) -> dict[str, SagaState]:
+        """By the ids of the jobs that carry them; a job that carries none is left out."""
+
     async def find(
         self,
         *,

@@ -13,9 +13,11 @@ from pathlib import Path
 from holdfast.kernel.errors import StoreUnavailable
 from holdfast.runtime.app import Holdfast
 from holdfast.runtime.cli import program
-from holdfast.runtime.cli.parser import Commands, Parser
+from holdfast.runtime.cli.output import complain
+from holdfast.runtime.cli.parser import Commands, Parser, Prefix
 
 DONE, NOT_AS_WISHED = 0, 1
+_CANDIDATES = 5  # of ids that begin alike, so many are shown
 Act = Callable[[Holdfast, Namespace], Awaitable[int]]
 Check = Callable[[Namespace], None]
 
@@ -48,7 +50,38 @@ def on_store(act: Act, check: Check | None, options: Namespace) -> int:
 async def _opened(hf: Holdfast, act: Act, options: Namespace) -> int:
     hf.fleet.sit_out()
     async with hf:
+        try:
+            await _complete(hf, options)
+        except _NotOneJob as why:
+            complain(str(why))
+            return NOT_AS_WISHED
         return await act(hf, options)
+
+
+class _NotOneJob(Exception):
+    """No job's id begins so, or several do."""
+
+
+async def _complete(hf: Holdfast, options: Namespace) -> None:
+    """Ids of jobs of which the beginning was given."""
+    for name, value in vars(options).items():
+        if isinstance(value, Prefix):
+            setattr(options, name, await _whole_id(hf, value))
+        elif isinstance(value, list):
+            whole = [await _whole_id(hf, each) if isinstance(each, Prefix) else each for each in value]
+            setattr(options, name, whole)
+
+
+async def _whole_id(hf: Holdfast, prefix: str) -> str:
+    found = await hf.store.jobs.starting(str(prefix), limit=_CANDIDATES + 1)
+    if len(found) == 1:
+        return found[0]
+    if not found:
+        raise _NotOneJob(f"No job has an id that begins with {prefix}. `holdfast jobs list` shows them.")
+    more = " and more" if len(found) > _CANDIDATES else ""
+    raise _NotOneJob(
+        f"Several ids begin with {prefix}: {', '.join(found[:_CANDIDATES])}{more}. Give more of it."
+    )
 
 
 def refuse_missing_file(hf: Holdfast) -> None:

@@ -12,6 +12,7 @@ from holdfast.runtime.cli.output import complain, document, say, show_table
 from holdfast.runtime.cli.parser import Commands, Parser, count, job_id
 from holdfast.runtime.cli.replays import replay_listed
 from holdfast.runtime.cli.steps import as_steps
+from holdfast.sagas.saga import PREFIX
 from holdfast.store.records import AuditEntry, JobRecord
 from holdfast.store.states import OVER, Held, State
 
@@ -69,11 +70,13 @@ async def list_jobs(hf: Holdfast, options: Namespace) -> int:
 
 async def print_jobs(hf: Holdfast, records: list[JobRecord], options: Namespace) -> None:
     records = await hf.store.holds.explained(records)
+    sagas = await hf.store.sagas.states([each.id for each in records if each.task.startswith(PREFIX)])
     if options.json:
-        document({"jobs": [shown.as_listed(record) for record in records]})
+        document({"jobs": [shown.as_listed(each) | {"saga": sagas.get(each.id)} for each in records]})
         return
     now = await hf.store.now()
-    show_table(shown.JOBS, [shown.as_row(record, now) for record in records], nothing="No jobs.")
+    rows = [shown.as_row(record, now, sagas.get(record.id)) for record in records]
+    show_table(shown.JOBS, rows, nothing="No jobs.")
     tell_next_page(records, options)
 
 
@@ -94,16 +97,17 @@ async def print_job(hf: Holdfast, record: JobRecord, options: Namespace) -> None
     """With its steps: those of an earlier generation belong to other arguments."""
     steps = await hf.unknown.steps(record)
     audit = await hf.store.audit.find(subject=record.id, limit=_AUDIT_ROWS)
+    saga = (await hf.store.sagas.states([record.id])).get(record.id)
     if options.json:
         document(
             {
-                "job": shown.as_whole(record),
+                "job": shown.as_whole(record) | {"saga": saga},
                 "steps": as_steps(record, steps),
                 "audit": [shown.as_audited(entry) for entry in audit],
             }
         )
     else:
-        shown.show_job(record, steps, audit, await hf.store.now())
+        shown.show_job(record, steps, audit, await hf.store.now(), saga)
 
 
 def no_such_job(wanted: str) -> int:

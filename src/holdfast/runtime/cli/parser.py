@@ -13,7 +13,7 @@ from holdfast.kernel.clock import now
 from holdfast.kernel.errors import UsageError
 from holdfast.kernel.show import show
 from holdfast.runtime.cli import environment
-from holdfast.store.records import check_id
+from holdfast.store.records import FIRST_ID, check_id, is_prefix
 
 A = TypeVar("A", bound=argparse.Action)
 CODES = (
@@ -120,7 +120,16 @@ def seconds(text: str) -> float:
     return number
 
 
+class Prefix(str):
+    """The beginning of a job's id, which is looked for when the store is open."""
+
+    __slots__ = ()
+
+
 def job_id(text: str) -> str:
+    wanted = text.strip().lower()
+    if len(wanted) < len(FIRST_ID) and is_prefix(wanted):
+        return Prefix(wanted)
     return _id(text, "a job's id: those have 36 characters, as `holdfast jobs list` shows them")
 
 

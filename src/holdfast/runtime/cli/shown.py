@@ -16,8 +16,10 @@ from holdfast.runtime.cli.steps import show_steps
 from holdfast.runtime.cli.table import Column
 from holdfast.runtime.cli.times import cell, told
 from holdfast.store.records import AuditEntry, JobRecord
+from holdfast.store.saga_records import SagaState
 from holdfast.store.steps import StepRecord
 
+_USUAL = (None, SagaState.RUNNING, SagaState.WAITING, SagaState.DONE)  # the job's own state says as much
 _ONLY_WHOLE = ("result", "errors")  # may be large; a listing has the last error instead
 JOBS = (
     Column("id", whole=True),
@@ -69,9 +71,22 @@ def _read(text: str) -> Any:
 # --- for people ---
 
 
-def as_row(record: JobRecord, now: float) -> list[object]:
+def as_row(record: JobRecord, now: float, saga: SagaState | None = None) -> list[object]:
     enqueued = cell(record.enqueued_at, now)
-    return [record.id, record.task, record.queue, record.state, enqueued, record.attempt, _why(record, now)]
+    return [
+        record.id,
+        record.task,
+        record.queue,
+        _state(record, saga),
+        enqueued,
+        record.attempt,
+        _why(record, now),
+    ]
+
+
+def _state(record: JobRecord, saga: SagaState | None) -> str:
+    """Of a saga's job with what became of the saga: one that was undone has a job that did all of that."""
+    return str(record.state) if saga in _USUAL else f"{record.state} (saga {saga})"
 
 
 def _why(record: JobRecord, now: float) -> str | None:
@@ -90,8 +105,14 @@ def last_error(record: JobRecord) -> str | None:
     return record.errors[-1].error if record.errors else None
 
 
-def show_job(record: JobRecord, steps: Sequence[StepRecord], audit: Sequence[AuditEntry], now: float) -> None:
-    show_fields(_identity(record, now) + _life(record, now) + _keys(record))
+def show_job(
+    record: JobRecord,
+    steps: Sequence[StepRecord],
+    audit: Sequence[AuditEntry],
+    now: float,
+    saga: SagaState | None = None,
+) -> None:
+    show_fields(_identity(record, now, saga) + _life(record, now) + _keys(record))
     for error in record.errors:
         show_fields([(f"error {error.attempt}", f"{told(error.at, now)}\n{error.error}")])
     if steps:
@@ -102,12 +123,12 @@ def show_job(record: JobRecord, steps: Sequence[StepRecord], audit: Sequence[Aud
         show_audit(audit, now)
 
 
-def _identity(record: JobRecord, now: float) -> list[tuple[str, object]]:
+def _identity(record: JobRecord, now: float, saga: SagaState | None) -> list[tuple[str, object]]:
     return [
         ("id", record.id),
         ("task", record.task),
         ("queue", record.queue),
-        ("state", record.state),
+        ("state", _state(record, saga)),
         ("held", why_held(record, now, whole=True)),
         ("progress", _progress(record)),
         ("reason", record.reason),

@@ -25,7 +25,7 @@ from holdfast.store.postgres.moves import cancel
 from holdfast.store.postgres.rows import LIVE, OVER, one_story, to_record
 from holdfast.store.postgres.subject import Home, Subject
 from holdfast.store.postgres.wakeups import TELLING, payload_of
-from holdfast.store.records import Count, Enqueued, JobRecord, NewJob
+from holdfast.store.records import Count, Enqueued, JobRecord, NewJob, id_range
 from holdfast.store.statements import Procedure, Statement
 from holdfast.store.states import OVER as OVER_STATES
 from holdfast.store.states import Held, State
@@ -44,6 +44,18 @@ def get(job_id: str) -> Procedure[JobRecord | None]:
 _GET = f"""
 SELECT {LIVE} FROM holdfast.job j WHERE j.id = $1::uuid
 UNION ALL SELECT {OVER} FROM holdfast.history h WHERE h.id = $1::uuid"""
+
+
+def starting(prefix: str, limit: int) -> Procedure[list[str]]:
+    return [row[0] for row in (yield Statement(_STARTING, (*id_range(prefix), limit)))]
+
+
+_STARTING = """
+SELECT DISTINCT id::text FROM (
+    (SELECT id FROM holdfast.job WHERE id BETWEEN $1::uuid AND $2::uuid ORDER BY id LIMIT $3)
+    UNION ALL
+    (SELECT id FROM holdfast.history WHERE id BETWEEN $1::uuid AND $2::uuid ORDER BY id LIMIT $3)) AS found
+ORDER BY 1 LIMIT $3"""
 
 
 def find(
@@ -183,6 +195,9 @@ class Jobs(Subject):
         if tx is not None:
             return await (await self._home.adopt(tx)).run(get(job_id))
         return await self._database.read(partial(get, job_id))
+
+    async def starting(self, prefix: str, *, limit: int = 10) -> list[str]:
+        return await self._database.read(partial(starting, prefix, limit))
 
     async def find(
         self,

@@ -151,6 +151,11 @@ def signals(saga_id: str) -> Procedure[list[SignalRecord]]:
     return [SignalRecord(*row) for row in (yield Statement(sql, (saga_id,)))]
 
 
+def states(job_ids: Sequence[str]) -> Procedure[dict[str, SagaState]]:
+    sql = "SELECT job_id::text, state FROM holdfast.saga WHERE job_id = ANY($1::uuid[])"
+    return {job_id: SagaState(state) for job_id, state in (yield Statement(sql, (list(job_ids),)))}
+
+
 @checked
 class Sagas(Subject):
     def __init__(self, home: Home) -> None:
@@ -201,6 +206,9 @@ class Sagas(Subject):
 
     async def _of_jobs(self, job_ids: Sequence[str]) -> list[SagaRecord | None]:
         return await self._database.read(partial(of_jobs, job_ids))
+
+    async def states(self, job_ids: Sequence[str]) -> dict[str, SagaState]:
+        return await self._database.read(partial(states, job_ids)) if job_ids else {}
 
     async def find(
         self,

@@ -12,7 +12,7 @@ from holdfast.store import saga_verdicts
 from holdfast.store.batching import Batcher
 from holdfast.store.bell import STOP, news_of
 from holdfast.store.edge import checked
-from holdfast.store.records import Count, Enqueued, JobRecord, NewJob
+from holdfast.store.records import Count, Enqueued, JobRecord, NewJob, id_range
 from holdfast.store.sqlite.connection import Db
 from holdfast.store.sqlite.moves import end_parked, end_queued, pass_on
 from holdfast.store.sqlite.rows import RECORD, Row, to_record
@@ -200,6 +200,11 @@ def get(db: Db, job_id: str) -> JobRecord | None:
     return None if row is None else to_record(row)
 
 
+def starting(db: Db, prefix: str, *, limit: int) -> list[str]:
+    sql = "SELECT id FROM holdfast_job WHERE id BETWEEN ? AND ? ORDER BY id LIMIT ?"
+    return [job_id for (job_id,) in db.rows(sql, *id_range(prefix), limit)]
+
+
 def find(
     db: Db, *, correlation_id: str | None, before: str | None, limit: int, **wanted: str | None
 ) -> list[JobRecord]:
@@ -305,6 +310,9 @@ class Jobs(Subject):
     async def get(self, job_id: str, *, tx: object | None = None) -> JobRecord | None:
         call = partial(get, job_id=job_id)
         return await (self._file.read(call) if tx is None else self._file.write(call, tx=tx))
+
+    async def starting(self, prefix: str, *, limit: int = 10) -> list[str]:
+        return await self._file.read(partial(starting, prefix=prefix, limit=limit))
 
     async def find(
         self,

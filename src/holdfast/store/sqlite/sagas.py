@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from functools import partial
 
+import msgspec
+
 from holdfast.kernel.errors import CommitUnknown
 from holdfast.store.bell import EVERYONE
 from holdfast.store.edge import checked
@@ -149,6 +151,11 @@ def _put_back(db: Db, claim: Claim, rest: Rest, *, at_once: bool) -> None:
         finishes.put_back(db, claim, uncharge=1, reason=Held.WAITING)
 
 
+def states(db: Db, job_ids: Sequence[str]) -> dict[str, SagaState]:
+    sql = "SELECT job_id, state FROM holdfast_saga WHERE job_id IN (SELECT value FROM json_each(?))"
+    return {job_id: SagaState(state) for job_id, state in db.rows(sql, msgspec.json.encode(job_ids).decode())}
+
+
 @checked
 class Sagas(Subject):
     async def start(self, sagas: Sequence[NewSaga], *, tx: object | None = None) -> list[StartedSaga]:
@@ -169,6 +176,9 @@ class Sagas(Subject):
 
     async def of_job(self, job_id: str) -> SagaRecord | None:
         return await self._file.read(partial(get, job_id=job_id))
+
+    async def states(self, job_ids: Sequence[str]) -> dict[str, SagaState]:
+        return await self._file.read(partial(states, job_ids=job_ids)) if job_ids else {}
 
     async def find(
         self,

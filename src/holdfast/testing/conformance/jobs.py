@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from holdfast.kernel.errors import UsageError
 from holdfast.kernel.ids import new_id
 from holdfast.kernel.outcomes import Dead, Done, Unknown
 from holdfast.store.ports import Store
@@ -9,10 +10,25 @@ from holdfast.store.records import Count, NewJob
 from holdfast.store.states import Held, State
 from holdfast.testing.conformance.cancels import CancelConformance
 from holdfast.testing.conformance.enqueue import EnqueueConformance, MaxWaitingConformance, UniqueConformance
-from holdfast.testing.conformance.kit import end, ids, job, put, put_many, take, take_one, the, total
+from holdfast.testing.conformance.kit import end, ids, job, put, put_many, raises, take, take_one, the, total
 
 
 class JobsConformance(EnqueueConformance, UniqueConformance, MaxWaitingConformance, CancelConformance):
+    async def test_jobs_are_found_by_the_beginning_of_their_id(self, store: Store) -> None:
+        some = [f"01a1de3c-4a80-7c45-bf6d-00000000000{last}" for last in "123"]
+        other = "01a1de3d-0000-7c45-bf6d-000000000001"
+        for each in (*some, other):
+            await put(store, id=each)
+        await end(store, await take_one(store))  # what is over is found, too
+        assert await store.jobs.starting("01a1de3c") == some
+        assert await store.jobs.starting("01a1de3c-4", limit=2) == some[:2]
+        assert await store.jobs.starting(some[1]) == [some[1]]
+        assert await store.jobs.starting("01a1de3d") == [other]
+        assert await store.jobs.starting("01a1de3e") == []
+        for wrong in ("01a1de3", "01A1DE3C", "01a1de3c4", "%%%%%%%%", f"{other}0"):
+            with raises(UsageError, "beginning of a job's id"):
+                await store.jobs.starting(wrong)
+
     async def test_an_id_that_nobody_has_seen_is_none(self, store: Store) -> None:
         assert await store.jobs.get(new_id()) is None
 
