@@ -12,7 +12,7 @@ from models import Base, Order
 from holdfast import Holdfast
 from holdfast.kernel.clock import monotonic
 from holdfast.kernel.errors import NotOpen, TransactionEnded, UsageError, WrongConnection
-from holdfast.sqlalchemy import reading
+from holdfast.sqlalchemy import reading, store_connection
 from holdfast.store.sqlite import writer
 
 ENDLESS = "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n) SELECT count(*) FROM n"
@@ -250,3 +250,14 @@ async def test_one_connection_for_two_tasks_is_refused(shop):
             *(connection.execute(sa.text("SELECT 1")) for _ in range(2)), return_exceptions=True
         )
     assert any(isinstance(each, sa.exc.InterfaceError) for each in results)
+
+
+async def test_who_holds_the_lock_for_long_is_noted(shop, notes, monkeypatch):
+    monkeypatch.setattr(store_connection, "LONG", 0.05)
+    async with shop.session() as session, session.begin():
+        session.add(Order(name="a"))
+        await session.flush()
+        await asyncio.sleep(0.1)
+    [(_, fields)] = [each for each in notes if each[0] == "session.held_lock"]
+    assert fields["seconds"] > 0.05
+    assert fields["first"].startswith("INSERT INTO orders")

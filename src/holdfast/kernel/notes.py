@@ -176,6 +176,7 @@ _STORE = (
     ("store.tried_again", "store error", WARNING, "{store} is asked again: {error}"),
     ("store.not_durable", "store setting", WARNING, "{setting} is off in {store}: a power failure can lose what was acknowledged"),
     ("store.sessions_ended", "count", WARNING, "{count} sessions of the database, whose transactions stood still for too long, were ended"),
+    ("session.held_lock", "seconds first", WARNING, "a session of SQLAlchemy held the write lock of the SQLite file for {seconds} s, from this statement on: {first}"),
     ("store.foreign_library", "path found", ERROR, "nothing more is written to {path}: {found}"),
     ("store.thread_died", "thread error", ERROR, "the thread {thread} of the store has died: {error}"),
     ("wakeups.polling", "store reason", WARNING, "wake-ups do not arrive here; jobs are found by polling: {reason}"),

@@ -50,8 +50,8 @@ class AsyncConnection(StoreConnection):
     def begin(self) -> None:
         wait(self._begin())
 
-    def begin_with(self, work: Work[T]) -> T:
-        return self._wait(self._begin_with, work)
+    def begin_with(self, work: Work[T], sql: str) -> T:
+        return self._wait(lambda inner: self._begin_with(inner, sql), work)
 
     def read(self, work: Work[T]) -> T:
         return self._wait(lambda inner: _read(self._reader, inner), work)

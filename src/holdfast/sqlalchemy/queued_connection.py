@@ -48,9 +48,9 @@ class QueuedConnection(StoreConnection):
         self._opened()
         sheltered(partial(at_once, self._begin(), _NEVER))
 
-    def begin_with(self, work: Work[T]) -> T:
+    def begin_with(self, work: Work[T], sql: str) -> T:
         self._opened()
-        return self._interruptible(work, lambda inner: at_once(self._begin_with(inner), _NEVER))
+        return self._interruptible(work, lambda inner: at_once(self._begin_with(inner, sql), _NEVER))
 
     def read(self, work: Work[T]) -> T:
         self._check()

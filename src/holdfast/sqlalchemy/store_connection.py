@@ -9,9 +9,11 @@ from typing import Any, Generic, TypeVar
 
 import apsw
 
+from holdfast.kernel.clock import monotonic
 from holdfast.kernel.errors import StoreError, WrongConnection
 from holdfast.kernel.loops import new_lock
 from holdfast.kernel.spawn import Reply, ThreadReply
+from holdfast.kernel.telemetry import note
 from holdfast.sqlalchemy.dbapi import errors, texts
 from holdfast.sqlalchemy.dbapi.connection import Connection
 from holdfast.sqlalchemy.dbapi.functions import add_functions
@@ -25,6 +27,8 @@ from holdfast.store.standing import goes_back
 
 T = TypeVar("T")
 Work = Callable[[apsw.Connection], T]
+LONG = 1.0  # seconds of holding the lock, of which a note tells: others wait
+_SHOWN = 200  # characters of a statement
 _HOW = "Roll it back. A statement that may fail belongs into `begin_nested()`; catch its error outside of that block."
 
 
@@ -110,6 +114,7 @@ class StoreConnection(Connection, Carrier):
     def __init__(self, store: SqliteStore) -> None:
         self.store = store
         self._tx: StoreTx | None = None
+        self._since, self._first = 0.0, ""  # when it took the lock, and by which statement
 
     @property
     def in_transaction(self) -> bool:
@@ -130,21 +135,30 @@ class StoreConnection(Connection, Carrier):
     async def _begin(self) -> StoreTx:
         tx = StoreTx(self.store, self.reply)
         await tx.__aenter__()
-        self._tx = tx
+        self._hold(tx, "a verb of Holdfast with tx=")
         return tx
 
-    async def _begin_with(self, work: Work[T]) -> T:
+    async def _begin_with(self, work: Work[T], sql: str) -> T:
         tx = StoreTx(self.store, self.reply)
         reply = await tx.begin_with(work)
-        self._tx = tx
+        self._hold(tx, sql)
         return await reply
+
+    def _hold(self, tx: StoreTx, first: str) -> None:
+        self._tx, self._since, self._first = tx, monotonic(), first
+
+    def _let_go(self) -> StoreTx | None:
+        tx, self._tx = self._tx, None
+        if tx is not None and (held := monotonic() - self._since) > LONG:
+            note("session.held_lock", seconds=round(held, 2), first=self._first[:_SHOWN])
+        return tx
 
     def check_statement(self, sql: str) -> None:
         texts.refuse_end(sql)
         texts.refuse_what_stays(sql)
 
     async def _commit(self) -> None:
-        tx, self._tx = self._tx, None  # at once: who is cancelled meanwhile has nothing to roll back any more
+        tx = self._let_go()  # at once: who is cancelled meanwhile has nothing to roll back any more
         if tx is None:
             return
         try:
@@ -155,8 +169,7 @@ class StoreConnection(Connection, Carrier):
             raise
 
     def rollback(self) -> None:
-        tx, self._tx = self._tx, None
-        if tx is not None:
+        if (tx := self._let_go()) is not None:
             tx.abandon()
 
     @abstractmethod

@@ -58,13 +58,13 @@ class Connection(ABC):
         if self.autocommits and not self.in_transaction and not texts.is_savepoint(request.sql):
             return self.write_alone(partial(run, request=request))
         if not self.in_transaction:
-            return self.begin_with(partial(run, request=request))
+            return self.begin_with(partial(run, request=request), request.sql)
         return self.write(partial(run, request=request), request.sql)
 
-    def begin_with(self, work: Callable[[apsw.Connection], T]) -> T:
+    def begin_with(self, work: Callable[[apsw.Connection], T], sql: str) -> T:
         """Begin, and do this first."""
         self.begin()
-        return self.write(work)
+        return self.write(work, sql)
 
     def stream(self, request: Request) -> Stream | None:  # noqa: ARG002
         """None: it cannot be streamed now."""
