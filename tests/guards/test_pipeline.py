@@ -526,7 +526,7 @@ def test_a_bad_option_is_refused_with_its_value(options, words):
 
 
 def test_an_option_that_does_not_exist_is_an_error():
-    with pytest.raises(TypeError, match="retries"):
+    with pytest.raises(UsageError, match=r"no option .retries. for Guard. Did you mean .retry.?"):
         Guard("x", retries=3)
     with pytest.raises(UsageError, match="must not be empty"):
         Guard("")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 
-from holdfast.kernel.clock import sleep, timeout
+from holdfast.kernel.clock import sleep
 from holdfast.kernel.errors import StatementError, TransactionEnded, UniqueViolation, UsageError
 from holdfast.kernel.spawn import start
 from holdfast.store.ports import Store, Tx
@@ -102,7 +102,7 @@ class SavepointsConformance(Conformance):
         await self._make_rows(store)
         async with store.transaction() as tx:
             with raises(TimeoutError):
-                async with tx.savepoint(), timeout(0.01):
+                async with tx.savepoint(), asyncio.timeout(0.01):
                     await tx.execute(_INSERT, 2, "a")
                     await asyncio.sleep(0.02)
             await tx.execute(_INSERT, 3, "b")
