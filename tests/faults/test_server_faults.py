@@ -233,7 +233,7 @@ async def test_the_postmaster_is_killed_between_reading_and_storing(lazy_server,
     relay = await hf.store.leases.acquire("holdfast:relay", owner="t", ttl=60)
     async with hf.transaction() as tx:
         late = await hf.emit("order.placed", tx=tx)
-        early = await hf.emit("order.placed")
+        early = await asyncio.create_task(hf.emit("order.placed"))  # of somebody else
         [waits] = await hf.store.outbox.waiting(relay, limit=5)
     assert waits.id == early.id
     assert await hf.store.outbox.stamp(relay, [early.id]) == [1]

@@ -89,6 +89,7 @@ class Executor:
             if run.timer is not None:
                 run.timer.cancel()
             report(run, broken(run, sys.exception()) if ending is None else ending)
+            run.attempt = run.job = None  # they know the run, too: a circle for each job would wait for the collector
 
     async def _ending(self, run: Run) -> Ending:
         try:

@@ -156,10 +156,10 @@ def _nothing_is_renewed(stack: ExitStack) -> None:
 def _no_lock_is_taken(stack: ExitStack) -> None:
     """a task with a lock runs without it"""
 
-    async def locked(self: Executor, run: Run, task: Any, arguments: Any) -> bool:
-        return True
+    async def lacks(self: Executor, run: Run, task: Any, arguments: Any) -> str | None:
+        return None
 
-    replace(stack, Executor, "_locked", locked)
+    replace(stack, Executor, "_lacks", lacks)
 
 
 @of_workers("a suspect among others")
