@@ -11,6 +11,7 @@ from holdfast.events.settings import EventSettings
 from holdfast.guards.backoff import Backoff
 from holdfast.jobs.blocking import BlockingTx
 from holdfast.jobs.control import Cancel, Reject, Retry, Snooze
+from holdfast.jobs.cron import Cron
 from holdfast.jobs.effects import CannotTell, Found, NotFound
 from holdfast.jobs.hooks import Middleware
 from holdfast.jobs.job import Job
@@ -28,6 +29,7 @@ __all__ = [
     "BlockingTx",
     "Cancel",
     "CannotTell",
+    "Cron",
     "Emitted",
     "Event",
     "EventSettings",

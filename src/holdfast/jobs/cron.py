@@ -10,6 +10,7 @@ from __future__ import annotations
 from bisect import bisect_left
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
+from itertools import islice
 from zoneinfo import ZoneInfo
 
 from cronsim import CronSim, CronSimError
@@ -29,6 +30,59 @@ SHORT = {  # as crontab has them
 }
 _SECOND = timedelta(seconds=1)
 _DAY = timedelta(days=1)
+_LATEST = datetime(9000, 12, 31, tzinfo=UTC)
+_MOST = 10_000  # times of one answer
+_FAR = timedelta(
+    days=366 * 50
+)  # the fifth Monday of a February comes every 28 years, and less often around 2100
+
+
+class Cron:
+    """A cron expression on the clock of a zone: when it fires, as schedules compute it.
+
+    `Cron("0 18 * * 1-5", tz="Europe/Zurich").between(a, b)`. Times that it gives are in UTC; those that it is given have a zone.
+    """
+
+    def __init__(self, expression: str, *, tz: str = "UTC") -> None:
+        check_cron(expression, tz)
+        self.expression, self.tz = expression, tz
+
+    def between(self, after: datetime, until: datetime) -> list[datetime]:
+        """The times with `after` < time <= `until`, in order: neighbouring spans share none, and miss none.
+
+        None when `until` is not later. More than 10,000 are refused: ask for a shorter span.
+        """
+        found = list(islice(self.fires(after, until), _MOST + 1))
+        if len(found) > _MOST:
+            raise UsageError(
+                f"{self!r} fires more than {_MOST:,} times between {after.isoformat()} and {until.isoformat()}. "
+                "Ask for a shorter span, and go on from its end."
+            )
+        return found
+
+    def next(self, after: datetime) -> datetime:
+        """The first time later than `after`."""
+        _check_moment("after", after)
+        for moment in self.fires(after, min(after.astimezone(UTC), _LATEST - _FAR) + _FAR):
+            return moment
+        raise UsageError(f"{self!r} does not fire within 50 years after {after.isoformat()}.")
+
+    def fires(self, after: datetime, until: datetime) -> Iterator[datetime]:
+        """As `between`, however many there are, one after the other."""
+        return fires(self.expression, self.tz, after, until)
+
+    def told(self) -> str:
+        """For people."""
+        return f"{self.expression} ({self.tz})"
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Cron) and (self.expression, self.tz) == (other.expression, other.tz)
+
+    def __hash__(self) -> int:
+        return hash((self.expression, self.tz))
+
+    def __repr__(self) -> str:
+        return f"Cron({self.expression!r}, tz={self.tz!r})"
 
 
 def fires(expression: str, zone: str, after: datetime, until: datetime) -> Iterator[datetime]:
@@ -142,8 +196,17 @@ def _hour(expression: str) -> str:
 
 def _whole(kind: str, moment: datetime) -> datetime:
     """In UTC, cut to the second: every fire is on a whole one."""
-    if moment.tzinfo is None:
-        raise UsageError(f"`{kind}` is {moment.isoformat()}, without a time zone. Pass a datetime in UTC.")
-    if not 1970 <= moment.year <= 9000:
-        raise UsageError(f"`{kind}` is {moment.isoformat()}. Pass a time between the years 1970 and 9000.")
+    _check_moment(kind, moment)
     return moment.astimezone(UTC).replace(microsecond=0)
+
+
+def _check_moment(kind: str, moment: object) -> None:
+    if not isinstance(moment, datetime):
+        raise UsageError(f"`{kind}` is {show(moment)}. Pass a datetime with a time zone.")
+    if moment.utcoffset() is None:
+        raise UsageError(
+            f"`{kind}` is {moment.isoformat()}, without a time zone. "
+            "Say of which: `datetime.now(UTC)`, or `moment.replace(tzinfo=ZoneInfo(…))`."
+        )
+    if not 1970 <= moment.year <= _LATEST.year:
+        raise UsageError(f"`{kind}` is {moment.isoformat()}. Pass a time between the years 1970 and 9000.")

@@ -89,7 +89,8 @@ class Executor:
             if run.timer is not None:
                 run.timer.cancel()
             report(run, broken(run, sys.exception()) if ending is None else ending)
-            run.attempt = run.job = None  # they know the run, too: a circle for each job would wait for the collector
+            # They know the run, too: a circle for each job would wait for the collector.
+            run.attempt = run.job = None
 
     async def _ending(self, run: Run) -> Ending:
         try:

@@ -7,7 +7,6 @@ from datetime import UTC, datetime, timedelta
 from itertools import islice
 from typing import Any, Literal, Protocol
 
-from holdfast.jobs.cron import check_cron, fires
 from holdfast.jobs.options import NONE
 from holdfast.jobs.task import Task
 from holdfast.kernel.clock import moment
@@ -23,25 +22,11 @@ _FAR = timedelta(days=366 * 30)
 class Times(Protocol):
     """The nominal times of a schedule."""
 
-    def between(self, after: datetime, until: datetime) -> Iterator[datetime]:
+    def fires(self, after: datetime, until: datetime) -> Iterator[datetime]:
         """Those in (after, until], in order."""
 
     def told(self) -> str:
         """For people."""
-
-
-class Cron:
-    """A cron expression on the clock of a zone."""
-
-    def __init__(self, expression: str, zone: str) -> None:
-        check_cron(expression, zone)
-        self.expression, self.zone = expression, zone
-
-    def between(self, after: datetime, until: datetime) -> Iterator[datetime]:
-        return fires(self.expression, self.zone, after, until)
-
-    def told(self) -> str:
-        return f"{self.expression} ({self.zone})"
 
 
 class Interval:
@@ -50,7 +35,7 @@ class Interval:
     def __init__(self, seconds: float) -> None:
         self.seconds = check_seconds("every", seconds, minimum=1.0)
 
-    def between(self, after: datetime, until: datetime) -> Iterator[datetime]:
+    def fires(self, after: datetime, until: datetime) -> Iterator[datetime]:
         place = int(after.timestamp() // self.seconds) + 1
         while (moment := place * self.seconds) <= until.timestamp():
             yield datetime.fromtimestamp(moment, UTC)
@@ -112,7 +97,7 @@ class Schedule:
 
     def next(self, after: datetime, count: int = 10) -> list[datetime]:
         """The next nominal times."""
-        return list(islice(self.times.between(after, after + _FAR), count))
+        return list(islice(self.times.fires(after, after + _FAR), count))
 
 
 def _given(arguments: Any) -> dict[str, Any]:

@@ -117,7 +117,7 @@ def _newest(times: Times, since: datetime, now: datetime, count: int) -> list[da
     back = timedelta(hours=1)
     while True:
         begin = max(since, now - back)
-        found = list(deque(times.between(begin, now), maxlen=count))
+        found = list(deque(times.fires(begin, now), maxlen=count))
         if begin == since or len(found) == count:
             return found
         back *= 8

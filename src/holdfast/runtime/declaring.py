@@ -9,13 +9,14 @@ from holdfast.fleet.guards import GuardFleet
 from holdfast.guards.fallback import Degraded, Fallback
 from holdfast.guards.guard import Guard
 from holdfast.guards.guard import Options as GuardOptions
+from holdfast.jobs.cron import Cron
 from holdfast.jobs.death_handlers import AnyOnDead
 from holdfast.jobs.enqueue import Enqueuer
 from holdfast.jobs.hooks import Hooks, Middleware
 from holdfast.jobs.job import Job
 from holdfast.jobs.registry import Registry
 from holdfast.jobs.resources import Factory
-from holdfast.jobs.schedule import Cron, Interval, Missed, Schedule
+from holdfast.jobs.schedule import Interval, Missed, Schedule
 from holdfast.jobs.task import Task
 
 P = ParamSpec("P")
@@ -94,7 +95,7 @@ class Declaring:
 
         On a task it adds a schedule, so one task may have several: each has its name, `schedule`, and its `arguments`.
         """
-        declare: Declare = self._scheduled(Cron(expression, tz), missed, schedule, arguments, options)
+        declare: Declare = self._scheduled(Cron(expression, tz=tz), missed, schedule, arguments, options)
         return declare
 
     def every(

@@ -6,7 +6,8 @@ from argparse import Namespace
 from typing import Any
 from zoneinfo import ZoneInfo
 
-from holdfast.jobs.schedule import Cron, Schedule
+from holdfast.jobs.cron import Cron
+from holdfast.jobs.schedule import Schedule
 from holdfast.kernel.clock import moment
 from holdfast.kernel.errors import UsageError
 from holdfast.runtime.app import Holdfast
@@ -105,7 +106,7 @@ def _in_zones(then: float, zone: str) -> list[str]:
 
 
 def _zone(schedule: Schedule) -> str:
-    return schedule.times.zone if isinstance(schedule.times, Cron) else "UTC"
+    return schedule.times.tz if isinstance(schedule.times, Cron) else "UTC"
 
 
 async def reset(hf: Holdfast, options: Namespace) -> int:

@@ -9,10 +9,11 @@ from typing import Any
 
 from holdfast.guards.backoff import Backoff
 from holdfast.jobs.control import Cancel, Reject, Retry, Snooze
+from holdfast.jobs.cron import Cron
 from holdfast.jobs.hooks import Middleware
 from holdfast.jobs.job import Job
 from holdfast.jobs.registry import Registry
-from holdfast.jobs.schedule import Cron, Schedule
+from holdfast.jobs.schedule import Schedule
 from holdfast.jobs.task import Sender
 from holdfast.kernel.clock import monotonic, sleep
 from holdfast.store.ports import Tx
@@ -74,7 +75,7 @@ def declare(registry: Registry, sender: Sender, life: Life) -> None:
 
 
 def _schedule(task: Any, each: ScheduleSpec) -> Schedule:
-    return Schedule(task, Cron(each.expression, each.zone), name=each.name, missed=each.missed)  # type: ignore[arg-type]
+    return Schedule(task, Cron(each.expression, tz=each.zone), name=each.name, missed=each.missed)  # type: ignore[arg-type]
 
 
 async def _fail(job: Job, tx: Tx) -> None:
