@@ -243,6 +243,20 @@ async def test_most_of_them_open_it_for_all_and_one_finds_out_for_all(place):
         await until(is_well, seconds=15)
 
 
+async def test_failures_within_a_window_open_it_for_all_whatever_succeeds_between(place):
+    options = {"breaker": lambda: Breaker(failures=3, window=60, cooldown=60)}
+    async with fleet(place, 3, **options) as nodes:
+        one, two, three = nodes.guards
+        await three.call(fine)
+        for guard, _ in itertools.product((one, two), range(3)):
+            await guard.call(fine)
+            with pytest.raises(ConnectionRefusedError):
+                await guard.call(refuse)
+        assert one.breaker.state is two.breaker.state is State.OPEN
+        await until(lambda: nodes.look() and three.breaker.state is State.OPEN)
+        assert three.breaker.is_told
+
+
 async def test_one_sick_node_stops_nobody_else(place):
     async with fleet(place, 3, **BREAKER) as nodes:
         one, two, three = nodes.guards

@@ -50,6 +50,48 @@ def test_so_many_failures_in_a_row_open_it(clock):
     assert breaker.state is State.OPEN
 
 
+def test_so_many_failures_within_a_window_open_it_whatever_succeeds_between(clock):
+    breaker = Breaker(failures=3, window=60)
+    for _ in range(2):
+        fails(breaker)
+        succeeds(breaker, 20)
+        clock.advance(20)
+    assert breaker.state is State.CLOSED
+    fails(breaker)
+    assert breaker.state is State.OPEN
+    assert breaker.generation == 2
+
+
+def test_failures_that_have_left_the_window_do_not_count(clock):
+    breaker = Breaker(failures=3, window=60)
+    for _ in range(10):
+        fails(breaker)
+        clock.advance(30)
+    assert breaker.state is State.CLOSED  # never more than two in a minute
+    assert breaker.record().failures == 1
+    fails(breaker)
+    clock.advance(1)
+    fails(breaker)
+    assert breaker.state is State.OPEN
+
+
+def test_in_a_window_slow_calls_are_failures_and_one_failed_probe_is_enough(clock):
+    breaker = Breaker(failures=2, window=60, slow=5, cooldown=10, permits=2)
+    with breaker:
+        clock.advance(6)
+    fails(breaker)
+    assert breaker.state is State.OPEN
+    clock.advance(10)
+    succeeds(breaker)
+    fails(breaker)
+    assert breaker.state is State.OPEN
+    clock.advance(10)
+    succeeds(breaker, 2)
+    assert breaker.state is State.CLOSED
+    fails(breaker)
+    assert breaker.state is State.CLOSED  # it counts anew
+
+
 def test_a_share_of_failures_opens_it_once_there_are_enough_calls(clock):
     breaker = Breaker(failure_ratio=0.5, minimum=10, window=60)
     fails(breaker, 4)
@@ -498,8 +540,10 @@ def test_a_hint_or_record_without_sense_is_refused(clock, seconds):
         ({"calls": 10}, "minimum=20 is never reached"),
         ({"calls": 100, "window": 60}, "two kinds of window"),
         ({"failures": 0}, "failures must be from 1"),
-        ({"failures": 3, "failure_ratio": 0.5}, "failure_ratio=0.5 belongs to the other form"),
-        ({"failures": 3, "minimum": 5}, "minimum=5 belongs to the other form"),
+        ({"failures": 3, "failure_ratio": 0.5}, "failure_ratio=0.5 belongs to the form with a share"),
+        ({"failures": 3, "minimum": 5}, "minimum=5 belongs to the form with a share"),
+        ({"failures": 3, "window": 60, "calls": 5}, "calls=5 belongs to the form with a share"),
+        ({"failures": 3, "window": 0}, "window must be from"),
         ({"failures": 3, "slow": 1, "slow_ratio": 0.5}, "slow_ratio=0.5 belongs"),
         ({"slow": 0}, "slow must be from"),
         ({"slow_ratio": 0.5}, "slow_ratio=0.5 needs slow="),

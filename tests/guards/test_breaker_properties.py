@@ -11,6 +11,11 @@ from holdfast.guards import Breaker, BreakerOpen, State
 from holdfast.kernel import world as kernel_world
 
 LEASE, COOLDOWN = 30.0, 10.0
+FORMS = [
+    {"failures": 2},
+    {"failures": 2, "window": 20},
+    {"failure_ratio": 0.5, "minimum": 3, "window": 20},
+]
 
 
 class Calls(RuleBasedStateMachine):
@@ -28,9 +33,8 @@ class Calls(RuleBasedStateMachine):
     def teardown(self):
         self.inside.__exit__(None, None, None)
 
-    @initialize(in_row=st.booleans(), permits=st.integers(1, 3))
-    def make(self, in_row, permits):
-        form = {"failures": 2} if in_row else {"failure_ratio": 0.5, "minimum": 3, "window": 20}
+    @initialize(form=st.sampled_from(FORMS), permits=st.integers(1, 3))
+    def make(self, form, permits):
         self.permits = permits
         self.breaker = Breaker(**form, permits=permits, cooldown=COOLDOWN, lease=LEASE, slow=5)
 

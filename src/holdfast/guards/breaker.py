@@ -73,8 +73,9 @@ class Breaker(metaclass=Named):
     """`with breaker:` or `async with breaker:` around one call, or `permit = breaker.admit()`; raises BreakerOpen.
 
     It opens when of at least `minimum` (20) calls in the last `window` (60) seconds, or among the last `calls`, a share
-    of `failure_ratio` (0.5) failed, or a share of `slow_ratio` (0.5) took `slow` seconds or longer; or, in the other
-    form, after `failures` in a row. It stays open for `cooldown` seconds, more or less by a fifth, and then admits
+    of `failure_ratio` (0.5) failed, or a share of `slow_ratio` (0.5) took `slow` seconds or longer; or, in another form,
+    after `failures` in a row; or, with `failures` and `window`, after so many within so many seconds, whatever succeeds
+    between. It stays open for `cooldown` seconds, more or less by a fifth, and then admits
     `permits` calls at once. A permit that nobody hears of for `lease` seconds counts as a failure. `failing` are the
     faults that count as failures.
     """

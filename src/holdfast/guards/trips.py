@@ -1,7 +1,8 @@
-"""When a breaker opens: too many failures or slow calls in a window, or so many failures in a row."""
+"""When a breaker opens: a share of failures or slow calls in a window, so many failures in a row, or so many within seconds."""
 
 from __future__ import annotations
 
+from collections import deque
 from typing import Protocol
 
 from holdfast.guards.checks import check_ratio
@@ -47,6 +48,32 @@ class InRow:
         return Totals(self._failures, self._failures, 0)
 
 
+class Within:
+    """So many failures within so many seconds, whatever succeeds between. A slow call is a failure."""
+
+    __slots__ = ("_failures", "_limit", "_seconds")
+
+    def __init__(self, limit: int, seconds: float) -> None:
+        self._limit, self._seconds = limit, seconds
+        self._failures: deque[float] = deque(maxlen=limit)  # when the last so many were
+
+    def clear(self) -> None:
+        self._failures.clear()
+
+    def add(self, now: float, failed: bool, slow: bool, /) -> bool:
+        if not (failed or slow):
+            return False
+        self._failures.append(now)
+        return len(self._failures) == self._limit and now - self._failures[0] < self._seconds
+
+    def condemns(self, failures: int, slow: int, probes: int, /) -> bool:  # noqa: ARG002  one is enough
+        return failures + slow > 0
+
+    def totals(self, now: float, /) -> Totals:
+        failures = sum(now - each < self._seconds for each in self._failures)
+        return Totals(failures, failures, 0)
+
+
 class Rates:
     """The share of failures or of slow calls in a window, once it has `minimum` calls."""
 
@@ -84,13 +111,16 @@ def trip_of(
     if failures is None:
         return _rates(failure_ratio, minimum, window, calls, slow_ratio)
     check_int("failures", failures, 1, 1_000_000)
-    others = {"failure_ratio": failure_ratio, "minimum": minimum, "window": window, "calls": calls}
-    for name, value in (others | {"slow_ratio": slow_ratio}).items():
+    others = {"failure_ratio": failure_ratio, "minimum": minimum, "calls": calls, "slow_ratio": slow_ratio}
+    for name, value in others.items():
         if value is not None:
             raise UsageError(
-                f"failures={failures} counts failures in a row; {name}={show(value)} belongs to the other form. Give one of the two."
+                f"failures={failures} counts failures, in a row or within window= seconds; {name}={show(value)} belongs to "
+                "the form with a share of the calls. Give one of the two."
             )
-    return InRow(failures)
+    return (
+        InRow(failures) if window is None else Within(failures, check_seconds("window", window, 0.01, 86_400))
+    )
 
 
 def _rates(

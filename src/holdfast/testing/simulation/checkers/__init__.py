@@ -151,6 +151,7 @@ CHECKERS: dict[str, Checker] = {
     "I11 no job dies of its guard": gated.alive,
     "I25 open admits nothing, half-open its permits": breakers.refuses,
     "I25 half-open is always left": breakers.left,
+    "I25 enough failures within a window open it": breakers.opened,
     "I25 every admitted call is recorded once": breakers.recorded,
     "I25 one sick node does not open it for all": agreements.agreed,
     "I25 who begins while it is open for all makes no call": agreements.heard_at_the_start,

@@ -87,6 +87,13 @@ def _half_open(run: Run) -> Iterator[tuple[str, str, float, float]]:
             yield process, guard, breaker.since, min(run.ended, run.lives[process].ended)
 
 
+def opened(run: Run) -> Iterator[str]:
+    """Of those that open after so many failures within a window: at the last of them."""
+    for event in run.history.happened("stays closed"):
+        guard, failures, window = event.data
+        yield f"{guard!r} of {event.process} is closed at {event.moment:.3f} s, after {failures} failures within {window:g} s"
+
+
 def recorded(run: Run) -> Iterator[str]:
     """What is admitted ends once, was cut off, or was not made; and whatever was made was admitted."""
     for event in run.history.happened("at rest"):

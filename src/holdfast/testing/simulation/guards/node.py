@@ -62,7 +62,7 @@ def _guard(life: Life, fleet: GuardFleet, spec: GuardSpec) -> Guard[Any]:
         deadline=spec.deadline,
         retry=Backoff(attempts=spec.attempts, first=0.1, ceiling=2.0),
         budget=Budget(retries=spec.budget, ratio=0.1),
-        breaker=WatchedBreaker(**spec.breaker),
+        breaker=WatchedBreaker(life.history, **spec.breaker),
         limiter=limiter,
         bulkhead=None if spec.bulkhead is None else Bulkhead(spec.bulkhead[0], waiting=spec.bulkhead[1]),
     )

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import random
 
+import msgspec
+
 from holdfast.testing.simulation.faults import make_faults
 from holdfast.testing.simulation.guards.spec import USERS, GuardSpec, Phase, RateSpec, Traffic
 from holdfast.testing.simulation.plan import CHAOS, QUEUES, Beat, JobSpec, Op, Plan
@@ -37,7 +39,7 @@ def make_plan(seed: int) -> Plan:
 
 
 def _traffic(rng: random.Random, nodes: int, seed: int) -> Traffic:
-    guards = tuple(_guard(rng, f"g{number}") for number in range(rng.choice((1, 1, 1, 2))))
+    guards = tuple(_within(seed, _guard(rng, f"g{number}")) for number in range(rng.choice((1, 1, 1, 2))))
     rate = sum(guard.rate for guard in guards)
     crowd = rng.choice((1, 2, 4, 8))
     offered = rate * rng.choice((0.5, 1.0, 2.0)) / nodes  # calls a second of each node
@@ -81,6 +83,14 @@ def _guard(rng: random.Random, name: str) -> GuardSpec:
         timeout=timeout,
         deadline=rng.choice((1.5, 3.0, 5.0)),
     )
+
+
+def _within(seed: int, spec: GuardSpec) -> GuardSpec:
+    """Of the breakers that count failures half do so within a window. Drawn apart, as the rates are."""
+    rng = random.Random(f"guards within:{seed}:{spec.name}")
+    if "failures" not in spec.breaker or rng.random() < 0.5:
+        return spec
+    return msgspec.structs.replace(spec, breaker=spec.breaker | {"window": rng.choice((3.0, 10.0))})
 
 
 def _breaker(rng: random.Random, timeout: float) -> dict[str, float | int]:

@@ -9,10 +9,10 @@ from typing import Any
 
 from holdfast.fleet.pots import Pot
 from holdfast.fleet.slices import Slices
-from holdfast.guards.breaker import Breaker, Permit
+from holdfast.guards.breaker import FAILING, Breaker, Permit
 from holdfast.guards.faults import Fault
 from holdfast.guards.limiter import Limiter
-from holdfast.guards.ports import LimiterRecord, Slice
+from holdfast.guards.ports import LimiterRecord, Slice, State
 from holdfast.kernel.clock import monotonic
 from holdfast.store.breakers import Probe
 from holdfast.store.quota import Grant, Pace, Want
@@ -23,11 +23,15 @@ from holdfast.testing.simulation.service.recorded import RecordedStore
 
 
 class WatchedBreaker(Breaker):
-    """Counts what becomes of each permit: `ended`, `cut off` or `not made`, once."""
+    """Counts what becomes of each permit: `ended`, `cut off` or `not made`, once; and failures, when it opens by their number."""
 
-    def __init__(self, **options: Any) -> None:
+    def __init__(self, history: History, **options: Any) -> None:
         super().__init__(**options)
         self.counts: Counter[str] = Counter()
+        self._history = history
+        self._enough, self._within = options.get("failures", 0), options.get("window", 0.0)
+        self._failed: list[float] = []  # when calls of this generation did
+        self._failed_in = 0
 
     def admitted(self, now: float) -> Permit:
         permit = super().admitted(now)
@@ -36,7 +40,20 @@ class WatchedBreaker(Breaker):
 
     def ended(self, permit: Permit, fault: Fault | None, now: float) -> None:
         self.counts["ended"] += 1
+        generation = self.generation
         super().ended(permit, fault, now)
+        if self._enough and self._within and permit.generation == generation and fault in FAILING:
+            self._look(now, generation)
+
+    def _look(self, now: float, generation: int) -> None:
+        """By a list of its own: whether it has opened when there were enough failures within its window."""
+        if self._failed_in != generation:
+            self._failed.clear()
+        self._failed_in = generation
+        self._failed.append(now)
+        recent = [each for each in self._failed if now - each < self._within]
+        if len(recent) >= self._enough and self.state is State.CLOSED and not self.is_held:
+            self._history.event("stays closed", (self.name, len(recent), self._within))
 
     def given_back(self, permit: Permit, *, was_made: bool) -> None:
         self.counts["cut off" if was_made else "not made"] += 1

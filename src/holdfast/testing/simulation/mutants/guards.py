@@ -22,6 +22,7 @@ from holdfast.guards.ports import Slice
 from holdfast.guards.probes import Probes
 from holdfast.guards.reservations import Reservation
 from holdfast.guards.switch import Switch
+from holdfast.guards.trips import Within
 from holdfast.jobs import judge, releases
 from holdfast.jobs.registry import Registry
 from holdfast.kernel.clock import monotonic
@@ -155,6 +156,19 @@ def _half_open_for_ever(stack: ExitStack) -> None:
             original(self, now)
 
     replace(stack, Switch, "_judge", judged)
+
+
+@of_guards("a success forgives the failures before it")
+def _a_success_forgives_the_failures_before_it(stack: ExitStack) -> None:
+    """a breaker that counts failures within a window counts those in a row"""
+    original = Within.add
+
+    def add(self: Within, now: float, failed: bool, slow: bool, /) -> bool:
+        if not (failed or slow):
+            self.clear()
+        return original(self, now, failed, slow)
+
+    replace(stack, Within, "add", add)
 
 
 @of_guards("a pause has no end")
