@@ -35,6 +35,7 @@ from holdfast.runtime.declaring_sagas import DeclaringSagas
 from holdfast.runtime.declaring_views import DeclaringViews
 from holdfast.runtime.eventing import Eventing
 from holdfast.runtime.outbox import OutboxView
+from holdfast.runtime.vaulting import ProgramVault
 from holdfast.runtime.views import JobsView, QueuesView
 from holdfast.runtime.workers import WorkersView
 from holdfast.sagas.sagas import Sagas
@@ -48,6 +49,7 @@ if TYPE_CHECKING:
     from sqlalchemy.ext.asyncio import AsyncEngine, AsyncSession
 
     from holdfast.fleet.redis import RedisGuards
+    from holdfast.vault.keyring import Keyring
 
 DEFAULT_QUEUES = {"default": 50}
 
@@ -59,7 +61,7 @@ class Holdfast(Declaring, DeclaringSagas, DeclaringViews, DeclaresCache, Eventin
     that opens the store, and leaving closes it. `guards="redis://…"`, or HOLDFAST_GUARDS_URL, is where guards meet when the
     database shall not be troubled by them. `transport="redis://…"` or `"nats://…"`, or HOLDFAST_TRANSPORT_URL, is the broker that
     carries events; without one the database itself does. `cache="redis://…"`, or HOLDFAST_CACHE_URL, is where values of cached
-    functions are kept then. A SQLite file brings its tables up to date by itself; on PostgreSQL
+    functions are kept then. `keys`, or HOLDFAST_KEYS, are those of `hf.vault`. A SQLite file brings its tables up to date by itself; on PostgreSQL
     that is done by `migrate`, once for each version.
     """
 
@@ -71,6 +73,7 @@ class Holdfast(Declaring, DeclaringSagas, DeclaringViews, DeclaresCache, Eventin
         cache: str | None = None,
         transport: str | Transport | None = None,
         events: EventSettings | None = None,
+        keys: Keyring | str | None = None,
     ) -> None:
         self.hooks = Hooks()
         self.fleet = GuardFleet()
@@ -87,6 +90,7 @@ class Holdfast(Declaring, DeclaringSagas, DeclaringViews, DeclaresCache, Eventin
             self.views.services,
             self._saga_services,
         ]
+        self.vault = ProgramVault(self, keys)
         self._entered = False
         self._leaving: asyncio.Task[None] | None = None
         self._workers: WeakSet[WorkerService] = WeakSet()

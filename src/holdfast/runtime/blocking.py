@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from holdfast.jobs.unknown import UnknownJobs
     from holdfast.runtime.app import Holdfast
     from holdfast.runtime.outbox import OutboxView
+    from holdfast.runtime.vaulting import ProgramVault
     from holdfast.runtime.views import JobsView, QueuesView
     from holdfast.runtime.workers import WorkersView
     from holdfast.sagas.sagas import Sagas
@@ -46,6 +47,7 @@ class Blocking:
         self.sagas = BlockingSagas(hf.portal, hf.sagas)
         self.versions = BlockingVersions(hf.portal, hf.versions)
         self.cache = BlockingCache(hf.portal, hf.cache)
+        self.vault = BlockingVault(hf.portal, hf.vault)
         self.migrate = Blocks(hf.portal, "hf")(hf.migrate)
 
     def emit(
@@ -183,3 +185,12 @@ class BlockingCache:
     def __init__(self, portal: Portal, cache: Caches) -> None:
         made = Blocks(portal, "hf.cache")
         self.invalidate, self.invalidate_tags = made(cache.invalidate), made(cache.invalidate_tags)
+
+
+class BlockingVault:
+    """`hf.vault`; what seals and opens needs no waiting, and is there under the same names."""
+
+    def __init__(self, portal: Portal, vault: ProgramVault) -> None:
+        made = Blocks(portal, "hf.vault")
+        self.rotate, self.counts = made(vault.rotate), made(vault.counts)
+        self.seal, self.open, self.column = vault.seal, vault.open, vault.column

@@ -31,6 +31,7 @@ from holdfast.runtime.cli import (
     schedules,
     trace,
     unknown,
+    vault,
     views,
     worker,
     workers,
@@ -40,7 +41,7 @@ from holdfast.runtime.cli.parser import Parser
 __all__ = ["main"]
 
 GROUPS = (
-    worker, workers, relay, jobs, dead, unknown, outbox, trace, queues, schedules, sagas, locks, guards, views, cache, migrate, health, doctor, demo
+    worker, workers, relay, jobs, dead, unknown, outbox, trace, queues, schedules, sagas, locks, guards, views, cache, vault, migrate, health, doctor, demo
 )  # fmt: skip
 
 _SILENT = logging.NullHandler()
