@@ -24,6 +24,7 @@ from sqlalchemy.orm import DeclarativeBase, Mapped, mapped_column
 
 from bench.servers import Servers, real_disk
 from holdfast import Holdfast
+from holdfast.runtime.inside import inside
 from holdfast.sqlalchemy.sqlite import url_of_file
 
 BUSY_TASKS = 20
@@ -119,7 +120,7 @@ async def beside_others(console: Console, url: str, rounds: int) -> None:
 
     async with hf:
         tasks = [asyncio.create_task(busy()) for _ in range(BUSY_TASKS)]
-        own = sa.create_engine(url_of_file(hf.location.address))
+        own = sa.create_engine(url_of_file(inside(hf).location.address))
         table = Table(
             f"a commit beside {BUSY_TASKS} tasks that enqueue", "p50 ms", "p99 ms", "max ms", title="sqlite"
         )

@@ -17,6 +17,7 @@ from chaos import announcing, settings
 from chaos.journal import Journal
 from chaos.program import hf
 from holdfast.kernel.errors import CommitUnknown, HoldfastError
+from holdfast.runtime.inside import inside
 
 _AT_ONCE = 3
 _DECLINED = 0.15  # of those with a transaction are rolled back
@@ -86,7 +87,7 @@ async def _asked(kind: str, given: dict[str, Any], tx: Any) -> Any:
     """A job of this kind, or an event."""
     if kind == announcing.KIND:
         return await announcing.announce(hf, given["item"], tx=tx)
-    task: Any = hf.registry.get(kind)
+    task: Any = inside(hf).registry.get(kind)
     return await (task if tx is None else task.options(tx=tx)).enqueue(**given)
 
 

@@ -180,7 +180,7 @@ async def test_a_failed_migration_leaves_nothing_behind(scripts):
 
 
 async def test_rows_that_would_refer_to_nothing_are_refused(scripts, tmp_path):
-    if scripts.hf.location.kind == "postgres":
+    if scripts.hf._inside.location.kind == "postgres":
         pytest.skip("PostgreSQL enforces foreign keys meanwhile")
     scripts.add(FIRST)
     await scripts.run("upgrade", "head")
@@ -191,7 +191,7 @@ async def test_rows_that_would_refer_to_nothing_are_refused(scripts, tmp_path):
 
 
 async def test_tables_of_full_text_search_are_no_difference(scripts):
-    if scripts.hf.location.kind == "postgres":
+    if scripts.hf._inside.location.kind == "postgres":
         pytest.skip("of SQLite")
     scripts.add(
         FIRST.replace(

@@ -137,7 +137,7 @@ def test_it_works_again_after_the_store_was_closed(lite):
 
 
 async def test_a_thread_that_is_asked_to_stop_leaves_nothing_behind(shop, names, tmp_path):
-    if shop.location.kind == "postgres":
+    if shop._inside.location.kind == "postgres":
         pytest.skip("psycopg waits in C, and is not interrupted")
     endless = "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n) SELECT count(*) FROM n"
     begun = threading.Event()

@@ -684,7 +684,7 @@ async def test_an_invalidation_counts_with_the_rows_that_it_is_about(hf, on, gal
 
 async def test_readers_that_wait_for_an_open_transaction_leave_connections_to_others(hf, on, source):
     """Its tag is new, so its end decides whether the tag is known. Jobs need the database meanwhile."""
-    if on != "store" or hf.location.kind != "postgres":
+    if on != "store" or hf._inside.location.kind != "postgres":
         pytest.skip("elsewhere nobody waits for a tag")
     untagged = declare(hf, on, source, key="untagged:{user}", tags=())
     tagged = declare(hf, on, source, tags=("all", "user:{user}"))
@@ -726,7 +726,7 @@ async def test_inside_a_transaction_nobody_waits_for_himself(hf, gallery, stale,
 
 async def test_an_invalidation_that_would_wait_for_itself_is_refused(hf, on, gallery, source):
     """Before the commit it would be too early in any case."""
-    if on != "store" or hf.location.kind != "sqlite":
+    if on != "store" or hf._inside.location.kind != "sqlite":
         pytest.skip("only there the transaction is in its way")
     async with hf.transaction():
         for way in (gallery.invalidate, lambda _: hf.cache.invalidate_tags("user:7"), gallery.refresh):
@@ -736,7 +736,7 @@ async def test_an_invalidation_that_would_wait_for_itself_is_refused(hf, on, gal
 
 async def test_sync_code_inside_its_transaction_does_not_wait_for_itself(hf, on, gallery, stale, source):
     """What is missing is loaded without the cache, what is stale is served, and what is too early is refused at once."""
-    if on != "store" or hf.location.kind != "sqlite":
+    if on != "store" or hf._inside.location.kind != "sqlite":
         pytest.skip("only there the transaction is in its way")
     assert await stale(7) == 1
 
@@ -791,6 +791,6 @@ async def test_old_values_are_pruned_by_whoever_keeps_the_house(hf, on, old):
 
 
 async def _is_empty(hf):
-    table = "holdfast.cache" if hf.location.kind == "postgres" else "holdfast_cache"
+    table = "holdfast.cache" if hf._inside.location.kind == "postgres" else "holdfast_cache"
     async with hf.transaction() as tx:
         return await tx.fetch(f"SELECT count(*) FROM {table}") == [(0,)]

@@ -24,7 +24,7 @@ from holdfast.transport.port import Message
 
 def same_place(hf, **options):
     """Another process on the same database, such as one of the next version."""
-    location = hf.location
+    location = hf._inside.location
     url = f"sqlite:///{location.address}" if location.kind == "sqlite" else location.address
     return Holdfast(url, **options)
 
@@ -33,7 +33,7 @@ async def published(hf, *types, key=None):
     """Emitted and published, and not delivered."""
     ids = [(await hf.emit(each, key=key)).id for each in types]
     lease = await hf.store.leases.acquire("holdfast:relay", owner="t", ttl=60)
-    while await hf.bus.relay("t").turn(lease):
+    while await hf._inside.bus.relay("t").turn(lease):
         pass
     await hf.store.leases.release(lease)
     return ids
@@ -108,7 +108,7 @@ async def test_a_row_that_somebody_has_made_too_large_does_not_stop_its_group(hf
     async def bill(event: Event) -> None:
         heard_of.append(event.data)
 
-    await hf.bus.make_known("t")
+    await hf._inside.bus.make_known("t")
     broken = await hf.emit("order.placed", 1, key="a")
     table = "holdfast.outbox" if url.startswith("postgres") else "holdfast_outbox"
     async with hf.transaction() as tx:
@@ -140,7 +140,7 @@ async def test_an_event_that_was_read_twice_is_delivered_once(hf):
     await move_events(hf)
     await published(hf, "order.placed", "order.paid")
     lease = await group_lease(hf)
-    consumer = hf.bus.consumer(hf.bus.groups[0], "t")
+    consumer = hf._inside.bus.consumer(hf._inside.bus.groups[0], "t")
     await consumer.subscribe()
     cursor = consumer._cursor
     assert await consumer.turn(lease)
@@ -158,7 +158,7 @@ async def test_who_lost_the_lease_of_a_group_delivers_nothing(hf):
     old = await group_lease(hf, owner="old")
     await hf.store.leases.steal("holdfast:group:billing", actor="test", reason="paused")
     await group_lease(hf, owner="new")
-    consumer = hf.bus.consumer(hf.bus.groups[0], "old")
+    consumer = hf._inside.bus.consumer(hf._inside.bus.groups[0], "old")
     await consumer.subscribe()
     with pytest.raises(LeaseLost):
         await consumer.turn(old)
@@ -211,7 +211,7 @@ async def test_what_only_the_new_version_hears_is_not_lost_when_the_old_one_read
     async with same_place(hf) as new:
         hears(new, "order.placed", name="placed", seen=seen)
         hears(new, "order.cancelled", name="cancelled", seen=seen)
-        members = Members(new.store, new.bus.groups, member="new-1")
+        members = Members(new.store, new._inside.bus.groups, member="new-1")
         await members.start()
         ids = await published(new, "order.cancelled", "order.placed")
         await move_events(hf)  # the old one reads, and is the leader
@@ -232,7 +232,7 @@ async def test_what_nobody_hears_any_more_is_not_delivered(hf):
     await move_events(hf)
     async with same_place(hf) as old:
         hears(old, "order.cancelled", name="cancelled")
-        members = Members(old.store, old.bus.groups, member="old-1")
+        members = Members(old.store, old._inside.bus.groups, member="old-1")
         await members.start()
         await members.stop()
         await hf.store.groups.announce(
@@ -327,7 +327,7 @@ async def test_what_a_killed_consumer_had_not_acknowledged_comes_again(far, brok
         raise Crash
 
     with armed("consumer.after_deliver", die), pytest.raises(Crash):
-        await far.bus.consumer(far.bus.groups[0], "t").catch_up(lease)
+        await far._inside.bus.consumer(far._inside.bus.groups[0], "t").catch_up(lease)
     assert broker.backlog("billing") == 1
     async with far.worker():
 
@@ -368,7 +368,7 @@ async def test_an_unknown_type_is_kept_as_it_came_and_told_once(far, broker, mon
     monkeypatch.setattr(quarantine, "_TOLD", 3)
     counts(far)
     await move_events(far)
-    consumer = far.bus.consumer(far.bus.groups[0], "t")
+    consumer = far._inside.bus.consumer(far._inside.bus.groups[0], "t")
     lease = await group_lease(far)
     sent = [foreign(number, f"a.{each}") for number, each in enumerate(["x", "x", "y", "x", "z", "more"])]
     with heard("group.unknown_type") as notes:
@@ -423,7 +423,7 @@ async def test_an_unknown_type_is_not_acknowledged_when_it_cannot_be_kept(far, b
     async def fail(*_):
         raise StoreUnavailable("the disk is full")
 
-    consumer, lease = far.bus.consumer(far.bus.groups[0], "t"), await group_lease(far)
+    consumer, lease = far._inside.bus.consumer(far._inside.bus.groups[0], "t"), await group_lease(far)
     with monkeypatch.context() as patch, pytest.raises(StoreUnavailable):
         patch.setattr(type(far.store.strays), "keep", fail)
         await consumer.catch_up(lease)
@@ -562,7 +562,11 @@ async def test_the_lease_of_a_reader_outlives_what_it_held_at_its_death(
     hf = Holdfast(url, transport=MemoryTransport(broker), events=settings)
     counts(hf)
     async with hf:
-        [made] = [each for each in hf.bus.services("w1", lease) if isinstance(each, consuming.BrokerConsumer)]
+        [made] = [
+            each
+            for each in hf._inside.bus.services("w1", lease)
+            if isinstance(each, consuming.BrokerConsumer)
+        ]
         assert made._ttl == pytest.approx(ttl)
 
 
@@ -571,9 +575,9 @@ async def test_who_stood_still_past_its_lease_fetches_nothing(far, broker):
     counts(far)
     await move_events(far)
     await published(far, "order.placed")
-    reader = far.bus.consumer(far.bus.groups[0], "t")
+    reader = far._inside.bus.consumer(far._inside.bus.groups[0], "t")
     reader._until = monotonic()  # as it finds out when it goes on
-    transport = await far.bus.wire.ready()
+    transport = await far._inside.bus.wire.ready()
     source, other = [await transport.consumer("billing", name, redeliver_after=60) for name in ("t", "other")]
     with pytest.raises(LeaseLost):
         await reader.turn(await group_lease(far), source)
@@ -591,7 +595,7 @@ async def test_a_store_in_trouble_gives_the_messages_back(far, broker, monkeypat
     lease = await group_lease(far)
     with monkeypatch.context() as patched, pytest.raises(RuntimeError):
         patched.setattr(far.store.inbox, "deliver", fail)
-        await far.bus.consumer(far.bus.groups[0], "t").catch_up(lease)
+        await far._inside.bus.consumer(far._inside.bus.groups[0], "t").catch_up(lease)
     assert broker.backlog("billing") == 1
     await far.store.leases.release(lease)
     await drain(far)

@@ -101,5 +101,5 @@ async def test_a_program_on_another_database_hears_over_a_broker(hf, tmp_path, v
 
 
 def url_of(hf):
-    location = hf.location
+    location = hf._inside.location
     return f"sqlite:///{location.address}" if location.kind == "sqlite" else location.address

@@ -91,7 +91,7 @@ async def test_a_delivery_of_what_was_handled_changes_nothing(shop):
     emitted = await shop.emit("order.placed", {"id": 1})
     async with shop.transaction() as tx:
         assert await shop.store.inbox.handled("billing", emitted.id, tx=tx)
-    task = shop.registry.task("on:billing:bill")
+    task = shop._inside.registry.task("on:billing:bill")
     event = await shop.outbox.get(emitted.id)
     envelope = {
         "specversion": "1.0",
@@ -136,7 +136,9 @@ async def test_data_that_does_not_fit_is_a_dead_letter_that_can_be_replayed(shop
     assert ran.state is State.DEAD and "is not what" in ran.error and emitted.id in ran.error
 
     bus = Holdfast(
-        shop.location.address if shop.location.kind != "sqlite" else f"sqlite:///{shop.location.address}"
+        shop._inside.location.address
+        if shop._inside.location.kind != "sqlite"
+        else f"sqlite:///{shop._inside.location.address}"
     )
 
     @bus.on("order.placed", group="billing", name="on:billing:bill")
@@ -523,7 +525,7 @@ def test_two_handlers_of_one_name_in_a_group_are_told_apart():
 
     hf.on("order.lost", group="billing", name="billing.lost")(twin_of_another_name)
 
-    assert "billing.lost" in hf.registry.names
+    assert "billing.lost" in hf._inside.registry.names
 
 
 @pytest.mark.parametrize(

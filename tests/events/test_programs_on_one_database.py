@@ -131,11 +131,11 @@ async def test_what_a_group_had_not_read_in_the_database_it_gets_when_there_is_a
     """A program begins to use one: what it has published before that, no broker has."""
     before, after = billing(url), billing(url, MemoryTransport(broker))
     async with before as hf:
-        await hf.bus.make_known("w")
+        await hf._inside.bus.make_known("w")
         lease = await hf.store.leases.acquire(LEASE_NAME, owner="w", ttl=60)
         for number in range(3):
             await hf.emit("order.placed", number, key="order:1")
-        assert await hf.bus.relay("w").turn(lease)
+        assert await hf._inside.bus.relay("w").turn(lease)
         await hf.store.leases.release(lease)
         await hf.emit("order.placed", 3, key="order:1")
     async with after as hf, hf.worker({"billing": 5}):
@@ -149,7 +149,7 @@ async def test_what_a_group_had_not_read_in_the_database_it_gets_when_there_is_a
 async def test_what_another_publishes_before_it_knows_of_the_broker_is_not_lost(url, stock, broker):
     """It marks events as published, which no broker has, for a second or so after a group has begun to read elsewhere."""
     async with billing(url) as before:
-        await before.bus.make_known("w")
+        await before._inside.bus.make_known("w")
     async with stocktaker(stock), billing(url, MemoryTransport(broker)) as hf:
         await stock.emit("order.placed", 0)
         await until(lambda: stock.heard)  # it publishes, and has the lease
@@ -171,7 +171,7 @@ async def test_a_group_that_reads_from_a_broker_leaves_no_place_in_the_log_behin
         await hf.emit("order.placed", 0)
         await until(lambda: hf.got)
         async with billing(url) as without:
-            await without.bus.make_known("w")
+            await without._inside.bus.make_known("w")
         await hf.emit("order.placed", 1)
 
         async def is_gone():

@@ -46,7 +46,7 @@ async def shop(url, broker):
 
 
 def transport(hf):
-    return hf.bus.wire._transport
+    return hf._inside.bus.wire._transport
 
 
 async def emit(hf, *keys, data=None):
@@ -64,8 +64,8 @@ def sent(broker):
 async def test_what_was_emitted_is_published_in_order_and_stamped(shop, broker):
     ids = await emit(shop, "a", "b", "a", None)
     lease = await leased(shop)
-    assert await shop.bus.relay("r").turn(lease)
-    assert not await shop.bus.relay("r").turn(lease)
+    assert await shop._inside.bus.relay("r").turn(lease)
+    assert not await shop._inside.bus.relay("r").turn(lease)
     assert sent(broker) == ids
     assert [event.id for event in await shop.store.outbox.log()] == ids
     stored = [await shop.outbox.get(each) for each in ids]
@@ -76,7 +76,7 @@ async def test_what_was_emitted_is_published_in_order_and_stamped(shop, broker):
 async def test_without_a_broker_the_stamp_is_the_publication(hf):
     hf.event("order.placed", unheard=True)
     ids = await emit(hf, "a", "a", "b")
-    assert await hf.bus.relay("r").turn(await leased(hf))
+    assert await hf._inside.bus.relay("r").turn(await leased(hf))
     assert [event.id for event in await hf.store.outbox.log()] == ids
     assert (await hf.outbox.lag()).waiting == 0
 
@@ -87,10 +87,10 @@ async def test_who_lost_the_lease_writes_nothing(shop, broker):
     old = await leased(shop, "old")
     await shop.store.leases.steal(LEASE_NAME, actor="test", reason="paused")
     new = await leased(shop, "new")
-    assert not await shop.bus.relay("old").turn(old)  # it is given nothing
+    assert not await shop._inside.bus.relay("old").turn(old)  # it is given nothing
     assert await shop.store.outbox.stamp(old, [event_id]) is None
     assert not await shop.store.outbox.failed(old, event_id, "late", rest=None)
-    assert await shop.bus.relay("new").turn(new)
+    assert await shop._inside.bus.relay("new").turn(new)
     assert sent(broker) == [event_id]
 
 
@@ -106,10 +106,10 @@ async def test_a_lease_that_is_lost_between_publishing_and_stamping(shop, broker
 
     transport(shop).publish = steal
     with pytest.raises(LeaseLost):
-        await shop.bus.relay("old").turn(old)
+        await shop._inside.bus.relay("old").turn(old)
     transport(shop).publish = publish
     assert (await shop.outbox.get(event_id)).state == "waiting"
-    await shop.bus.relay("new").turn(await leased(shop, "new"))
+    await shop._inside.bus.relay("new").turn(await leased(shop, "new"))
     assert sent(broker) == [event_id, event_id]
     assert broker.messages[0] == broker.messages[1]
 
@@ -120,15 +120,15 @@ async def test_a_refused_event_is_quarantined_and_only_its_key_waits(shop, broke
     rest = await emit(shop, "a", "b", None)
     lease = await leased(shop)
     with heard("relay.quarantined") as notes:
-        await shop.bus.relay("r").turn(lease)
+        await shop._inside.bus.relay("r").turn(lease)
     assert sent(broker) == [first, *rest[1:]]
     assert [note["event"] for note in notes] == [large]
     event = await shop.outbox.get(large)
     assert event.state == "quarantined" and "3," in event.error
-    assert not await shop.bus.relay("r").turn(lease)
+    assert not await shop._inside.bus.relay("r").turn(lease)
     broker.largest = 10_000
     assert await shop.outbox.requeue([large], by="test") == [True]
-    await shop.bus.relay("r").turn(lease)
+    await shop._inside.bus.relay("r").turn(lease)
     assert sent(broker)[3:] == [large, rest[0]]  # in order
 
 
@@ -136,10 +136,10 @@ async def test_a_key_goes_on_without_what_a_person_dropped(shop, broker):
     [large] = await emit(shop, "a", data="x" * 3_000)
     [behind] = await emit(shop, "a")
     lease = await leased(shop)
-    await shop.bus.relay("r").turn(lease)
+    await shop._inside.bus.relay("r").turn(lease)
     assert sent(broker) == []
     assert await shop.outbox.drop([large], reason="too large", by="test") == [True]
-    await shop.bus.relay("r").turn(lease)
+    await shop._inside.bus.relay("r").turn(lease)
     assert sent(broker) == [behind]
 
 
@@ -149,7 +149,7 @@ async def test_by_policy_a_key_goes_on_without_its_poison(url, broker):
         [large] = await emit(hf, "a", data="x" * 3_000)
         [behind] = await emit(hf, "a")
         lease = await leased(hf)
-        relay = hf.bus.relay("r")
+        relay = hf._inside.bus.relay("r")
         while await relay.turn(lease):
             pass
         assert sent(broker) == [behind]
@@ -164,7 +164,7 @@ async def test_by_policy_a_key_goes_on_without_its_poison_and_not_before(url, br
         hf.event("order.placed", unheard=True)
         first, second = await emit(hf, "a", "a")
         transport(hf).poison = {first}
-        lease, relay = await leased(hf), hf.bus.relay("r")
+        lease, relay = await leased(hf), hf._inside.bus.relay("r")
         for _ in range(3):
             await relay.turn(lease)
         assert sent(broker) == []
@@ -185,7 +185,7 @@ async def test_one_event_that_fails_alone_is_found_among_many(shop, broker, monk
     ids = await emit(shop, *(f"k{n}" for n in range(20)))
     behind = await emit(shop, "k7")
     transport(shop).poison = {ids[7]}
-    lease, relay = await leased(shop), shop.bus.relay("r")
+    lease, relay = await leased(shop), shop._inside.bus.relay("r")
     await relay.turn(lease)
     assert sorted(sent(broker)) == sorted(each for each in ids if each != ids[7])
     assert transport(shop).calls < 15  # by halves, and not one by one
@@ -210,7 +210,7 @@ async def test_many_events_that_fail_do_not_stop_those_behind_them(shop, broker,
     keys = [f"k{n % 7}" if n % 3 else None for n in range(60)]
     good = await emit(shop, *keys)
     transport(shop).poison = set(poison)
-    lease, relay = await leased(shop), shop.bus.relay("r")
+    lease, relay = await leased(shop), shop._inside.bus.relay("r")
     await relay.turn(lease)
     assert sorted(sent(broker)) == sorted(good)
     for key in {*keys} - {None}:
@@ -228,7 +228,7 @@ async def test_many_events_that_fail_do_not_stop_those_behind_them(shop, broker,
 async def test_a_broker_that_takes_nothing_is_no_fault_of_the_events(shop, broker):
     ids = await emit(shop, *(f"k{n}" for n in range(30)))
     transport(shop).poison = set(ids)
-    relay, lease = shop.bus.relay("r"), await leased(shop)
+    relay, lease = shop._inside.bus.relay("r"), await leased(shop)
     for _ in range(6):  # given fewer at a time, it would not be known from events that fail by themselves
         with pytest.raises(TransportUnavailable, match="takes no message"):
             await relay.turn(lease)
@@ -275,7 +275,7 @@ async def test_a_broker_that_is_too_slow_for_many_at_once_gets_fewer(shop, broke
 async def test_an_answer_that_was_lost_means_publishing_again_with_the_same_bytes(shop, broker):
     broker.faults.lost_answer = 1.0
     ids = await emit(shop, "a", "a")
-    lease, relay = await leased(shop), shop.bus.relay("r")
+    lease, relay = await leased(shop), shop._inside.bus.relay("r")
     with pytest.raises(TransportUnavailable):
         await relay.turn(lease)
     broker.faults.lost_answer = 0.0
@@ -307,7 +307,7 @@ async def test_the_lag_is_told_while_the_broker_is_away(shop, broker, monkeypatc
 
 async def test_the_retained_range_is_published_again_to_a_broker_that_lost_it(shop, broker):
     ids = await emit(shop, "a", "b", "a", "c")
-    await shop.bus.relay("r").turn(await leased(shop))
+    await shop._inside.bus.relay("r").turn(await leased(shop))
     before = broker.messages
     broker.lose_tail(3)
     told = []
@@ -324,7 +324,7 @@ async def test_redriving_leaves_out_what_the_broker_does_not_take_any_more_and_n
     broker.largest = 10_000
     [large] = await emit(shop, "a", data="x" * 3_000)
     rest = await emit(shop, "a", "b", "a")
-    await shop.bus.relay("r").turn(await leased(shop))
+    await shop._inside.bus.relay("r").turn(await leased(shop))
     broker.forget_everything()
     broker.largest = 2_000
     with heard("redrive.failed") as notes:
@@ -337,7 +337,7 @@ async def test_redriving_leaves_out_what_the_broker_does_not_take_any_more_and_n
 async def test_redriving_says_how_far_it_came(shop, broker, monkeypatch):
     monkeypatch.setattr(redriving, "_PATIENCE", replace(redriving._PATIENCE, attempts=2, first=0.01))
     await emit(shop, "a", "b")
-    await shop.bus.relay("r").turn(await leased(shop))
+    await shop._inside.bus.relay("r").turn(await leased(shop))
     broker.stop()
     with pytest.raises(TransportUnavailable, match="so far: 0; go on with after=0"):
         await shop.outbox.redrive()
@@ -346,7 +346,7 @@ async def test_redriving_says_how_far_it_came(shop, broker, monkeypatch):
 async def test_redriving_to_a_broker_that_takes_nothing_leaves_nothing_out(shop, broker, monkeypatch):
     monkeypatch.setattr(redriving, "_PATIENCE", redriving.Backoff(attempts=8, first=0.01, ceiling=0.02))
     ids = await emit(shop, *(f"k{n}" for n in range(30)))
-    await shop.bus.relay("r").turn(await leased(shop))
+    await shop._inside.bus.relay("r").turn(await leased(shop))
     transport(shop).poison = set(ids)
     with pytest.raises(TransportUnavailable, match="so far: 0; go on with after=0"):
         await shop.outbox.redrive()
@@ -355,7 +355,7 @@ async def test_redriving_to_a_broker_that_takes_nothing_leaves_nothing_out(shop,
 async def test_redriving_to_a_slow_broker_goes_on_with_fewer_at_a_time(shop, broker, monkeypatch):
     monkeypatch.setattr(redriving, "_PATIENCE", redriving.Backoff(attempts=8, first=0.01, ceiling=0.02))
     ids = await emit(shop, *("k" for _ in range(60)))
-    await shop.bus.relay("r").turn(await leased(shop))
+    await shop._inside.bus.relay("r").turn(await leased(shop))
     broker.forget_everything()
     publish = MemoryTransport.publish
 
@@ -377,7 +377,7 @@ async def test_there_is_nothing_to_redrive_to_without_a_broker(hf):
 async def test_pruning_keeps_what_the_settings_say(shop, broker):
     """Both of the outbox and the inbox; what is younger stays."""
     await emit(shop, "a")
-    lease, relay = await leased(shop), shop.bus.relay("r")
+    lease, relay = await leased(shop), shop._inside.bus.relay("r")
     await relay.turn(lease)
     assert await relay._prune() is False
     assert len(await shop.outbox.find()) == 1
@@ -392,11 +392,11 @@ async def test_what_groups_had_is_known_for_as_long_as_the_broker_has_it(shop, b
         return 0
 
     monkeypatch.setattr(shop.store.inbox, "prune", prune)
-    day, relay = 86_400, shop.bus.relay("r")
+    day, relay = 86_400, shop._inside.bus.relay("r")
     for oldest in (None, 9 * day, 30 * day):
         monkeypatch.setattr(broker, "oldest", lambda oldest=oldest: oldest)
         await relay._prune()
-    assert asked == [14 * day, 14 * day, 30 * day + 3_600 + shop.bus.settings.redeliver_after]
+    assert asked == [14 * day, 14 * day, 30 * day + 3_600 + shop._inside.bus.settings.redeliver_after]
     broker.stop()
     with pytest.raises(TransportUnavailable):
         await relay._prune()
@@ -416,7 +416,7 @@ def test_settings_are_checked():
 
 async def test_two_relays_take_turns(shop, broker):
     """Only one publishes, and when it leaves the other goes on."""
-    one, two = shop.bus.relay("one", ttl=3), shop.bus.relay("two", ttl=3)
+    one, two = shop._inside.bus.relay("one", ttl=3), shop._inside.bus.relay("two", ttl=3)
     await one.start()
     await until(lambda: one.is_leading)
     await two.start()

@@ -43,7 +43,7 @@ async def shop(url, transport):
 
 async def put(hf, *bodies):
     """As another program would, which is not Holdfast."""
-    transport = await hf.bus.wire.ready()
+    transport = await hf._inside.bus.wire.ready()
     assert await transport.publish([Message(f"m{n}", "t", None, body) for n, body in enumerate(bodies)]) == [
         None
     ] * len(bodies)
@@ -115,7 +115,7 @@ async def test_a_group_that_only_others_run_is_replayed_by_what_they_say(shop, u
     from holdfast.events.members import Members
 
     [stray] = await shop.store.strays.keep("memory", "billing", [NewStray(made(), "why")])
-    members = Members(shop.store, shop.bus.groups, member="m")
+    members = Members(shop.store, shop._inside.bus.groups, member="m")
     async with Holdfast(url) as other:
         with pytest.raises(UsageError, match="billing"):
             await other.outbox.replay_stray(stray)

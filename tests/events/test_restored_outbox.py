@@ -29,11 +29,11 @@ async def test_what_was_handled_after_the_copy_is_handled_in_it_too(tmp_path):
     async with program(file, broker) as hf:
         async with hf.transaction() as tx:
             await tx.execute("CREATE TABLE bills (id INTEGER, version INTEGER)")
-        await hf.bus.make_known("t")
+        await hf._inside.bus.make_known("t")
         for number in (1, 2):
             await hf.emit("order.placed", number, key="order:1")
         lease = await hf.store.leases.acquire("holdfast:relay", owner="t", ttl=60)
-        assert await hf.bus.relay("t").turn(lease)
+        assert await hf._inside.bus.relay("t").turn(lease)
         await hf.store.leases.release(lease)
         await hf.emit("order.placed", 3, key="order:1")
     source = apsw.Connection(str(file))

@@ -42,7 +42,7 @@ async def put(where, item, *, order=True, parcels=1):
 
     async def ship() -> None: ...
 
-    task = where.hf.registry.get("ship") or where.hf.task(name="ship")(ship)
+    task = where.hf._inside.registry.get("ship") or where.hf.task(name="ship")(ship)
     handle = await task.enqueue()
     [claim] = await where.hf.store.claims.claim({"default": 1}, lease=60, worker="w")
     async with where.hf.transaction() as tx:

@@ -264,7 +264,7 @@ async def _turn_of(hf, reader):
     """One turn of who reads events. It has begun: nothing is stored before it has read."""
     if reader == "group":
         lease = await hf.store.leases.acquire("holdfast:group:billing", owner="t", ttl=60)
-        consumer = hf.bus.consumer(hf.bus.groups[0], "t")
+        consumer = hf._inside.bus.consumer(hf._inside.bus.groups[0], "t")
         await consumer.subscribe()
         return partial(consumer.turn, lease)
     lease = await hf.store.leases.acquire("holdfast:view:orders", owner="t", ttl=60)

@@ -23,17 +23,17 @@ async def test_a_child_does_not_spend_what_its_parent_was_granted(tmp_path):
 
         async def has_slices():
             guard.limiter.try_take()
-            return sum(lot.units for pot in hf.fleet._slices.pots for lot in pot._lots) > 3
+            return sum(lot.units for pot in hf._inside.fleet._slices.pots for lot in pot._lots) > 3
 
         await until(has_slices)
-        node = hf.fleet.node
+        node = hf._inside.fleet.node
         assert in_child(lambda: taken(guard)) == "0"
 
         async def looks():
-            return hf.fleet.node == node, hf.fleet._slices.nodes, hf.fleet.trouble()
+            return hf._inside.fleet.node == node, hf._inside.fleet._slices.nodes, hf._inside.fleet.trouble()
 
         assert in_child(looks) == "(False, 2, None)"
-        assert (hf.fleet.node, hf.fleet._slices.nodes) == (node, 1)
+        assert (hf._inside.fleet.node, hf._inside.fleet._slices.nodes) == (node, 1)
 
 
 async def test_a_child_may_enter_and_is_a_node_of_its_own(tmp_path):
@@ -41,7 +41,7 @@ async def test_a_child_may_enter_and_is_a_node_of_its_own(tmp_path):
     guard = hf.guard("api", limiter=Limiter(rate=50, burst=50))
 
     async def calls():
-        mine = Holdfast(hf.location)
+        mine = Holdfast(hf._inside.location)
         limiter = Limiter(rate=50, burst=50)
         mine.guard("api", limiter=limiter)
         async with asyncio.timeout(10), mine:
@@ -62,5 +62,5 @@ async def test_a_lock_that_another_thread_held_is_free_in_the_child(tmp_path):
         return guard.limiter.try_take()
 
     async with hf:
-        with guard.limiter._lock, guard.breaker._lock, hf.fleet._slices._lock:
+        with guard.limiter._lock, guard.breaker._lock, hf._inside.fleet._slices._lock:
             assert in_child(calls) == "False"

@@ -53,7 +53,7 @@ class Nodes:
     def look(self):
         """Let each tell and hear now, instead of in a second or three."""
         for hf, _ in self.all:
-            hf.fleet.changed("api", None)
+            hf._inside.fleet.changed("api", None)
         return True
 
     @property
@@ -197,10 +197,12 @@ async def test_what_one_does_not_use_is_for_the_others(place, ends):
     async with fleet(place, 2, limiter=lambda: Limiter(rate=1, burst=100)) as nodes:
         (one, guard), (other, _) = nodes.all
         assert not any(guard.limiter.try_take() for _ in range(40))  # in vain, but so much is asked for
-        await until(lambda: sum(lot.units for pot in one.fleet._slices.pots for lot in pot._lots) >= 30)
+        await until(
+            lambda: sum(lot.units for pot in one._inside.fleet._slices.pots for lot in pot._lots) >= 30
+        )
         if ends == "leaves":
-            await one.fleet.stop()
-        await until(lambda: _granted(other.fleet._shared, 75, 1.0), seconds=8)
+            await one._inside.fleet.stop()
+        await until(lambda: _granted(other._inside.fleet._shared, 75, 1.0), seconds=8)
 
 
 async def _granted(shared, units, rate):
@@ -275,7 +277,7 @@ async def test_one_sick_node_stops_nobody_else(place):
 async def test_it_is_open_after_a_restart(place):
     async with fleet(place, 1, breaker=lambda: Breaker(failures=2, cooldown=60)) as nodes:
         await trip(*nodes.guards)
-        shared = nodes.all[0][0].fleet._shared
+        shared = nodes.all[0][0]._inside.fleet._shared
 
         async def is_open_for_all():
             [found] = await shared.report("someone", [BreakerReport("api", BreakerState.CLOSED)], ttl=1)
@@ -306,26 +308,26 @@ async def test_without_the_store_each_has_its_share(place, monkeypatch, notes):
     async with fleet(place, 2, limiter=lambda: Limiter(rate=40, burst=20)) as nodes:
         await calls_for(0.3, nodes.guards)
         for hf, _ in nodes.all:
-            await until(lambda hf=hf: nodes.look() and hf.fleet._slices.nodes == 2, seconds=10)
+            await until(lambda hf=hf: nodes.look() and hf._inside.fleet._slices.nodes == 2, seconds=10)
 
         async def away(*_, **__):
             raise StoreUnavailable("it is away")
 
         for hf, _ in nodes.all:
             monkeypatch.setattr(
-                hf.fleet, "_shared", type("Away", (), {"take": away, "report": away, "slow": away})()
+                hf._inside.fleet, "_shared", type("Away", (), {"take": away, "report": away, "slow": away})()
             )
         await until(
-            lambda: nodes.look() and all(hf.fleet._slices.is_alone for hf, _ in nodes.all), seconds=10
+            lambda: nodes.look() and all(hf._inside.fleet._slices.is_alone for hf, _ in nodes.all), seconds=10
         )
         times = await calls_for(2, nodes.guards)
         assert worst_excess(times, 40, 20) <= 1e-6
         assert len(times) > 40
         assert [name for name, _ in notes].count("guards.alone") == 2
         for hf, _ in nodes.all:
-            hf.fleet.meet_at(hf._guards or hf.store.guards)
-        await until(lambda: not any(hf.fleet._slices.is_alone for hf, _ in nodes.all), seconds=10)
-        assert hf.fleet.trouble() is None
+            hf._inside.fleet.meet_at(hf._inside.guards_elsewhere or hf.store.guards)
+        await until(lambda: not any(hf._inside.fleet._slices.is_alone for hf, _ in nodes.all), seconds=10)
+        assert hf._inside.fleet.trouble() is None
 
 
 @pytest.mark.parametrize("place", ["sqlite"], indirect=True)
@@ -336,7 +338,7 @@ async def test_many_keys_and_bad_ones_part_nobody_from_the_fleet(place):
             with pytest.raises(UsageError):
                 guard.limiter.try_take(key=key)
         await asyncio.gather(*(guard.limiter.take(key=f"user:{number}") for number in range(1100)))
-        await until(lambda: hf.fleet.trouble() is None)
+        await until(lambda: hf._inside.fleet.trouble() is None)
 
 
 @pytest.mark.parametrize("place", ["sqlite", "postgres"], indirect=True)
@@ -393,14 +395,14 @@ async def test_a_guard_works_before_its_holdfast_is_entered_and_after_it_is_left
 async def test_a_redis_that_is_gone_stops_nobody_and_is_found_again(tmp_path, own_valkey, notes):
     url = f"sqlite:///{tmp_path / 'jobs.db'}"
     async with fleet((url, own_valkey.url), 2, limiter=lambda: Limiter(rate=50, burst=20)) as nodes:
-        await until(lambda: nodes.look() and all(hf.fleet._slices.nodes == 2 for hf, _ in nodes.all))
+        await until(lambda: nodes.look() and all(hf._inside.fleet._slices.nodes == 2 for hf, _ in nodes.all))
         own_valkey.kill()
         times = await calls_for(3, nodes.guards)
         assert worst_excess(times, 50, 20) <= 1e-6
         assert len(times) > 50
         assert "guards.alone" in [name for name, _ in notes]
         own_valkey.start()
-        await until(lambda: not any(hf.fleet.trouble() for hf, _ in nodes.all))
+        await until(lambda: not any(hf._inside.fleet.trouble() for hf, _ in nodes.all))
         times = await calls_for(1, nodes.guards)
         assert worst_excess(times, 50, 20) <= 1e-6
 
@@ -411,7 +413,7 @@ async def test_a_redis_that_is_not_there_at_the_start(tmp_path, own_valkey):
         (f"sqlite:///{tmp_path / 'x.db'}", own_valkey.url), 1, limiter=lambda: Limiter(rate=50)
     ) as nodes:
         assert await nodes.guards[0].call(fine) == "fine"
-        assert "on their own" in nodes.all[0][0].fleet.trouble()
+        assert "on their own" in nodes.all[0][0]._inside.fleet.trouble()
 
 
 async def test_a_flushed_redis_gives_nobody_more(tmp_path, own_valkey):

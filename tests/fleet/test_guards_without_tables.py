@@ -59,5 +59,5 @@ async def test_who_migrates_at_once_hears_nothing(empty_postgres_url, notes):
     hf.guard("api", limiter=Limiter(rate=10))
     async with hf:
         await hf.migrate()
-        await until(lambda: hf.fleet.trouble() is None)
+        await until(lambda: hf._inside.fleet.trouble() is None)
     assert [name for name, _ in notes if name.startswith("guards.")] == []

@@ -162,7 +162,7 @@ def test_a_schedule_has_the_same_times():
     @hf.cron("30 2 * * *", tz="Europe/Zurich")
     async def tidy() -> None: ...
 
-    schedule = hf.registry.schedules[tidy.name]
+    schedule = hf._inside.registry.schedules[tidy.name]
     begin = utc("2026-03-27T00:00")
     cron = Cron("30 2 * * *", tz="Europe/Zurich")
     assert schedule.times == cron

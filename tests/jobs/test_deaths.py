@@ -94,7 +94,7 @@ async def test_one_handlers_failure_is_not_the_others(hf, told, failure):
         raise failure
 
     first, second, third = await good.enqueue(), await bad.enqueue(), await good.enqueue()
-    deaths = Deaths(hf.store, hf.registry, hf.portal)
+    deaths = Deaths(hf.store, hf._inside.registry, hf._inside.portal)
     with heard("on_dead.failed") as failed:
         async for worker in killed_three_times(hf, first, second, third):
             await deaths.rescue_worker(worker)
@@ -134,7 +134,7 @@ async def test_a_handler_that_hangs_holds_nobody_up(hf, told, monkeypatch):
 
     dying, bystander, worker = await killer_and_innocent(hf)
     with heard("on_dead.failed") as failed:
-        await Deaths(hf.store, hf.registry, hf.portal).rescue_worker(worker)
+        await Deaths(hf.store, hf._inside.registry, hf._inside.portal).rescue_worker(worker)
     assert (await dying.status(), await bystander.status()) == (State.DEAD, State.QUEUED)
     assert (await told(), [note["job"] for note in failed]) == ([], [dying.id])
 
@@ -146,7 +146,7 @@ async def test_a_handlers_own_endless_trouble_holds_nobody_up(hf, told):
         raise StoreUnavailable("another store, which is gone for good")
 
     dying, bystander, worker = await killer_and_innocent(hf)
-    deaths = Deaths(hf.store, hf.registry, hf.portal)
+    deaths = Deaths(hf.store, hf._inside.registry, hf._inside.portal)
     for _ in range(2):
         with pytest.raises(StoreUnavailable):
             await deaths.rescue_worker(worker)
@@ -168,6 +168,6 @@ async def test_handlers_of_a_killed_job_need_no_second_connection(postgres_url):
 
         handle = await crash.enqueue()
         async for worker in killed_three_times(hf, handle):
-            await Deaths(hf.store, hf.registry, hf.portal).rescue_worker(worker)
+            await Deaths(hf.store, hf._inside.registry, hf._inside.portal).rescue_worker(worker)
         assert await handle.status() is State.DEAD
     assert heard_of == [handle.id]

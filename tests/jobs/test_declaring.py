@@ -51,8 +51,8 @@ def test_the_name_is_where_it_is_imported_from(app):
 
 def test_aliases_find_the_task(app):
     task = app.task(name="new", aliases=["old"])(plain)
-    assert app.registry.get("old") is task
-    assert app.registry.names == ["new", "old"]
+    assert app._inside.registry.get("old") is task
+    assert app._inside.registry.names == ["new", "old"]
 
 
 def test_two_tasks_of_one_name_are_refused(app):
@@ -87,7 +87,7 @@ def test_two_tasks_of_one_name_are_refused(app):
 def test_bad_options_are_refused_and_leave_nothing(app, options, words):
     with pytest.raises(UsageError, match=words):
         app.task(**options)(plain)
-    assert app.registry.names == []
+    assert app._inside.registry.names == []
 
 
 class Cart:
@@ -100,7 +100,7 @@ class Cart:
 def test_a_method_is_refused_and_a_staticmethod_is_not(app):
     with pytest.raises(UsageError, match=r"Cart\.total is a method, and its object would have to be stored"):
         app.task(Cart.total)
-    assert app.registry.names == []
+    assert app._inside.registry.names == []
     assert app.task(Cart.empty).signature.names == ["order"]
 
 
@@ -110,7 +110,7 @@ def test_names_that_stored_arguments_cannot_have_are_refused(app, name):
     exec(f"async def login(job: Job, {name}: str) -> None: ...", {"Job": Job}, found)
     with pytest.raises(UsageError, match=f"an argument cannot be called '{name}'.*another name"):
         app.task(name="login")(found["login"])
-    assert app.registry.names == []
+    assert app._inside.registry.names == []
 
 
 @pytest.mark.parametrize("queues", [["default"], "default", [("default", 10)], 10])
@@ -134,7 +134,7 @@ def test_types_that_json_cannot_tell_apart_are_refused_when_declared(app):
 
     with pytest.raises(UsageError, match="argument animal cannot be read from JSON"):
         app.task(feed)
-    assert app.registry.names == []
+    assert app._inside.registry.names == []
 
 
 def test_a_task_is_declared_once(app):
@@ -181,7 +181,7 @@ def test_templates_render_from_arguments_and_defaults(app):
     task = app.task(unique="u:{user_id}:{count}", concurrency=("c:{user_id}", 2))(plain)
     from holdfast.jobs.options import NONE
 
-    job = app.enqueuer.build(task, task.signature.bind(("ada",), {}), NONE)
+    job = app._inside.enqueuer.build(task, task.signature.bind(("ada",), {}), NONE)
     assert (job.unique, job.concurrency, job.concurrency_limit) == ("u:ada:1", "c:ada", 2)
 
 
@@ -193,7 +193,7 @@ def test_a_key_takes_only_values_with_one_form(app, value):
     from holdfast.jobs.options import NONE
 
     with pytest.raises(UsageError, match="needs 'thing' as text"):
-        app.enqueuer.build(task, {"thing": value}, NONE)
+        app._inside.enqueuer.build(task, {"thing": value}, NONE)
 
 
 def test_a_module_has_one_name_whether_it_is_run_or_imported(tmp_path):
@@ -227,7 +227,7 @@ def test_a_schedule_is_one_whether_its_module_is_run_or_imported(tmp_path):
         async def report(days: int) -> None: ...
         if __name__ == "__main__":
             import shop
-            print(*hf.registry.schedules)
+            print(*hf._inside.registry.schedules)
         """)
     )
     (tmp_path / "central.py").write_text(
@@ -318,7 +318,7 @@ def generator():
 def test_what_is_no_function_is_refused(app, odd):
     with pytest.raises(UsageError, match=r"stands on a function|yields"):
         app.task(odd)
-    assert app.registry.names == []
+    assert app._inside.registry.names == []
 
 
 def test_a_secret_type_that_loses_its_value_is_refused(app):

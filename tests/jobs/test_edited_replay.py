@@ -27,7 +27,7 @@ async def dead_job(tmp_path):
         handle = await send.enqueue(user="ada", password="geheim")
         [claim] = await hf.store.claims.claim({"default": 1}, lease=30, worker="w")
         await hf.store.claims.finish([Finish(claim, Dead("no such user"))])
-    return handle.id, hf.location.address
+    return handle.id, hf._inside.location.address
 
 
 @pytest.mark.parametrize("knows_task", [True, False])

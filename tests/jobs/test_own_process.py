@@ -166,7 +166,7 @@ def test_what_cannot_move_there_is_refused(tmp_path):
 
     with pytest.raises(UsageError, match="cannot take the running job"):
         hf.task(process=True)(with_job)
-    assert hf.registry.names == []
+    assert hf._inside.registry.names == []
 
 
 def with_job(job: Job) -> None: ...

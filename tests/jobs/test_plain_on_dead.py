@@ -112,6 +112,6 @@ async def test_it_hears_of_a_job_that_has_killed_its_workers(hf, letters):
         worker = f"w{number}"
         await hf.store.claims.claim_suspect(["default"], lease=60, worker=worker)
         await hf.store.claims.claim({"default": 1}, lease=60, worker=worker)
-        await Deaths(hf.store, hf.registry, hf.portal).rescue_worker(worker)
+        await Deaths(hf.store, hf._inside.registry, hf._inside.portal).rescue_worker(worker)
     assert await dying.status() == State.DEAD
     assert await letters() == [dying.id]

@@ -115,7 +115,7 @@ async def test_of_one_that_has_died_it_is_shown_how_many_jobs_were_put_back(hf):
     await hf.store.workers.register(died, ttl=30)
     await greet.enqueue_many([{}, {}])
     assert len(await hf.store.claims.claim({"default": 5}, lease=30, worker="died-1")) == 2
-    deaths = Deaths(hf.store, hf.registry, hf.portal)
+    deaths = Deaths(hf.store, hf._inside.registry, hf._inside.portal)
     assert len(await deaths.rescue_worker("died-1")) == 2
     (found,) = await hf.workers.list()
     assert (found.state, found.rescued, found.running) == (WorkerState.DEAD, 2, ())
@@ -132,7 +132,7 @@ async def test_jobs_come_back_although_that_cannot_be_counted(hf, monkeypatch):
     monkeypatch.setattr(hf.store.workers, "bury", fail)
     await greet.enqueue()
     await hf.store.claims.claim({"default": 5}, lease=30, worker="died-1")
-    assert len(await Deaths(hf.store, hf.registry, hf.portal).rescue_worker("died-1")) == 1
+    assert len(await Deaths(hf.store, hf._inside.registry, hf._inside.portal).rescue_worker("died-1")) == 1
 
 
 async def test_a_process_without_a_renewer_shows_itself_too(hf):

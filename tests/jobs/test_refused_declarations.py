@@ -130,7 +130,7 @@ make([1])
 """
     for _ in range(2):
         exec(compile(source, "shop.py", "exec"), {"hf": hf, "__name__": "shop"})
-    assert "shop.make.inner" in hf.registry.names
+    assert "shop.make.inner" in hf._inside.registry.names
 
 
 # --- cron ---
@@ -145,7 +145,7 @@ def test_short_names_of_cron_expressions(hf):
     @hf.cron("@daily", tz="Europe/Zurich")
     async def tidy() -> None: ...
 
-    assert "@daily" in hf.registry.schedules[tidy.name].times.told()
+    assert "@daily" in hf._inside.registry.schedules[tidy.name].times.told()
 
 
 def test_a_short_name_that_there_is_not():

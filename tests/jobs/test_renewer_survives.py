@@ -52,7 +52,7 @@ async def test_a_twin_that_fails_strangely(tmp_path):
 
     fails = ["open", "twin", "open"]
     async with hf:
-        hf.store = Strange(hf.store, hf.location, fails)
+        hf.store = Strange(hf.store, hf._inside.location, fails)
         async with hf.worker(lease=3) as worker:
             handle = await wait.enqueue()
             await until(lambda: worker.worker.runs)
@@ -68,7 +68,7 @@ async def test_a_twin_that_fails_strangely(tmp_path):
 async def test_a_twin_that_cannot_be_opened_is_told(tmp_path):
     hf = Holdfast(f"sqlite:///{tmp_path / 'x.db'}")
     async with hf:
-        hf.store = Strange(hf.store, hf.location, ["twin"] * 1_000)
+        hf.store = Strange(hf.store, hf._inside.location, ["twin"] * 1_000)
         async with hf.worker(lease=3) as worker:
             await until(lambda: "leases were not renewed: 'strange'" in (worker.trouble() or ""))
 

@@ -253,7 +253,7 @@ async def test_jobs_that_another_did_not_know_are_looked_for_in_a_hundredth_of_t
     here[0] += 5
     took[0] = 1.0
     await worker._let_known_go()
-    assert asked == [(Held.UNKNOWN_TASK, hf.registry.names)] * 2
+    assert asked == [(Held.UNKNOWN_TASK, hf._inside.registry.names)] * 2
     here[0] += 98
     await worker._let_known_go()
     assert len(asked) == 2

@@ -36,7 +36,7 @@ def app_without_io():
 
 
 def scheduler(hf):
-    return Scheduler(hf.store, hf.enqueuer, hf.registry.schedules)
+    return Scheduler(hf.store, hf._inside.enqueuer, hf._inside.registry.schedules)
 
 
 async def nominals(hf, task):
@@ -133,14 +133,14 @@ async def test_one_that_fails_does_not_starve_the_others(shop, clock, monkeypatc
     mine = scheduler(shop)
     await mine.turn()
     clock.advance(61)
-    build = shop.enqueuer.build
+    build = shop._inside.enqueuer.build
 
     def fail(task, *others):
         if task.name == bad.name:
             raise ValueError("no arguments today")
         return build(task, *others)
 
-    monkeypatch.setattr(shop.enqueuer, "build", fail)
+    monkeypatch.setattr(shop._inside.enqueuer, "build", fail)
     with heard("scheduler.failed") as failed:
         assert await mine.turn() < 2
     assert [note["schedule"] for note in failed] == [bad.name]
@@ -243,7 +243,7 @@ async def test_one_task_has_several_schedules_with_arguments_of_their_own(shop, 
     @shop.task
     async def report(kind: str, nominal: datetime) -> None: ...
 
-    assert list(shop.registry.schedules) == ["hours", "minutes"]
+    assert list(shop._inside.registry.schedules) == ["hours", "minutes"]
     mine = scheduler(shop)
     await mine.turn()
     clock.advance(3600)
@@ -270,7 +270,7 @@ def test_a_reload_with_other_times_is_refused(app_without_io):
 
     declare(app_without_io.every(60, name="tick"))
     declare(app_without_io.every(60, name="tick"))
-    assert list(app_without_io.registry.schedules) == ["tick"]
+    assert list(app_without_io._inside.registry.schedules) == ["tick"]
     for other in (app_without_io.every(61, name="tick"), app_without_io.cron("* * * * *", name="tick")):
         with pytest.raises(UsageError, match="Two schedules are called"):
             declare(other)
@@ -291,7 +291,7 @@ def test_the_arguments_of_a_schedule_are_checked_when_it_is_declared(app_without
 
     with pytest.raises(HoldfastError, match=words):
         app_without_io.every(60, arguments=arguments)(report)
-    assert not app_without_io.registry.schedules
+    assert not app_without_io._inside.registry.schedules
 
 
 @pytest.mark.parametrize("option", ["unique", "ordered", "tenant", "concurrency", "lock"])
@@ -304,14 +304,14 @@ def test_the_keys_of_a_scheduled_task_are_checked_when_it_is_declared(app_withou
 
     with pytest.raises(UsageError, match=words):
         app_without_io.every(60)(report)
-    assert not app_without_io.registry.schedules
+    assert not app_without_io._inside.registry.schedules
 
 
 def test_keys_may_name_the_nominal_time(app_without_io):
     @app_without_io.every(60, unique="{nominal}", lock="report:{days}", arguments={"days": 7})
     async def report(days: int, nominal: datetime) -> None: ...
 
-    assert list(app_without_io.registry.schedules) == [report.name]
+    assert list(app_without_io._inside.registry.schedules) == [report.name]
 
 
 def test_a_task_of_another_program_is_refused(app_without_io):
@@ -325,5 +325,5 @@ def test_a_task_of_another_program_is_refused(app_without_io):
             UsageError, match=r"of another Holdfast.*Schedule it with the Holdfast that declares it"
         ):
             app_without_io.every(60)(task)
-        assert not app_without_io.registry.schedules
+        assert not app_without_io._inside.registry.schedules
         app_without_io.task(tick)

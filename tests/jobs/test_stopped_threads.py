@@ -244,7 +244,7 @@ def test_a_block_on_a_loop_that_is_closed_is_not_left_well(monkeypatch):
 
 
 async def test_a_task_that_is_stopped_while_it_waits_for_a_transaction_holds_none(hf):
-    at_once = 1 if hf.location.kind == "sqlite" else hf.store.database.target.pool_size - 1
+    at_once = 1 if hf._inside.location.kind == "sqlite" else hf.store.database.target.pool_size - 1
     begun = []
 
     @hf.task(timeout=0.8, retry=ONCE)

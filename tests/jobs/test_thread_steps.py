@@ -58,7 +58,7 @@ async def test_two_threads_may_come_in_any_order(hf, calls):
 
 
 async def test_what_would_wait_for_its_own_transaction_is_refused_at_once(hf, calls):
-    if hf.location.kind != "sqlite":
+    if hf._inside.location.kind != "sqlite":
         pytest.skip("only there a transaction keeps all others out")
     hf.event("order.placed", unheard=True)
 

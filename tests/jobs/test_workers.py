@@ -123,7 +123,7 @@ async def test_on_dead_hears_of_a_job_that_killed_three_workers(hf):
 
     told = []
     hf.use(Listener())
-    deaths = Deaths(hf.store, hf.registry, hf.portal)
+    deaths = Deaths(hf.store, hf._inside.registry, hf._inside.portal)
     handle = await killer.enqueue()
     await hf.store.claims.claim({"default": 1}, lease=60, worker="w0")
     await deaths.rescue_worker("w0")
@@ -221,7 +221,7 @@ async def test_two_workers_share_the_work_and_no_job_runs_twice(url):
             async def work(n: int) -> None:
                 runs.append(n)
 
-        handles = await one.registry.task("work").enqueue_many([{"n": n} for n in range(500)])
+        handles = await one._inside.registry.task("work").enqueue_many([{"n": n} for n in range(500)])
         async with one.worker(), two.worker():
             for handle in handles:
                 await handle.result(30)

@@ -19,16 +19,7 @@ from holdfast.views.view import View
 # Parts of Holdfast that programs do not use.
 INNER = {
     "store",
-    "portal",
-    "enqueuer",
-    "registry",
-    "hooks",
-    "bus",
-    "fleet",
     "views",
-    "guards_elsewhere",
-    "engines",
-    "beside",
 }
 # What is only of use on a loop, and why.
 NOT_FOR_THREADS = {

@@ -78,11 +78,11 @@ def test_where_to_listen_is_said_in_the_environment():
 def test_the_broker_of_events_is_named_by_a_url_that_is_checked_at_once(monkeypatch):
     with pytest.raises(UsageError, match="The URL of a transport begins with"):
         Holdfast(transport="carrier://pigeon")
-    assert Holdfast().bus.wire is None
+    assert Holdfast()._inside.bus.wire is None
     monkeypatch.setenv("HOLDFAST_TRANSPORT_URL", "redis://user:geheim@127.0.0.1:1/0")
     hf = Holdfast()
-    assert hf.bus.wire.name == "redis"
-    assert "geheim" not in repr(hf.bus.wire._transport)
+    assert hf._inside.bus.wire.name == "redis"
+    assert "geheim" not in repr(hf._inside.bus.wire._transport)
 
 
 @pytest.mark.parametrize("port", ["notaport", "0", "65536", "-1", "5432x", "\uff15", "9" * 30])
@@ -107,7 +107,7 @@ def test_an_empty_url_is_refused_with_its_name(monkeypatch):
         monkeypatch.setenv(name, " ")
         with pytest.raises(UsageError, match=f"{name} is empty.*or unset {name}"):
             Holdfast()
-    assert Holdfast("sqlite:///a.db").location.address == "a.db"
+    assert Holdfast("sqlite:///a.db")._inside.location.address == "a.db"
 
 
 @given(st.text() | st.from_regex(r"postgres(ql)?://[^/]{0,20}(/.{0,10})?(\?.{0,20})?", fullmatch=True))

@@ -150,14 +150,20 @@ class Bench:
     def __init__(self, hf):
         self._hf, self._threads = hf, Threads(2)
         self._executor = Executor(
-            hf.store, hf.registry, self._threads, worker="w", lease=30, portal=hf.portal, resources={}
+            hf.store,
+            hf._inside.registry,
+            self._threads,
+            worker="w",
+            lease=30,
+            portal=hf._inside.portal,
+            resources={},
         )
 
     async def run(self, claim, dying=None):
         endings = []
         if dying is not None:
             dying.is_running = True
-        run = Run(claim, self._hf.registry.get(claim.task), monotonic() + 30)
+        run = Run(claim, self._hf._inside.registry.get(claim.task), monotonic() + 30)
         run.work = start(self._executor.run(run, lambda _, ending: endings.append(ending)), name="run")
         await asyncio.wait([run.work])
         if dying is not None:
@@ -216,7 +222,7 @@ async def test_a_worker_that_dies_at_any_point(hf, name):
         intents.clear()
         failed.clear()
         await forget(hf)
-        dying = Dying(at, commits=hf.location.kind == "postgres" and name in ALONE)
+        dying = Dying(at, commits=hf._inside.location.kind == "postgres" and name in ALONE)
         with armed("*", dying):
             record = await carried(hf, bench, saga, dying)
         if state is None:  # it depends on where it died
@@ -231,7 +237,7 @@ async def test_a_worker_that_dies_at_any_point(hf, name):
     expected = {"effect.begun", "effect.called", "step.recorded"}
     if state is SagaState.UNDONE:
         expected |= {"saga.decided", "undo.begun", "undo.called", "undo.recorded", "saga.over"}
-    if hf.location.kind == "postgres" and name in ALONE:
+    if hf._inside.location.kind == "postgres" and name in ALONE:
         expected |= {"store.before_commit", "store.after_commit"}
     assert expected <= points
 
@@ -255,9 +261,9 @@ async def forget(hf):
     """Sagas and jobs of the round before."""
     await hf.store.sagas.prune(keep=0)
     async with hf.transaction() as tx:
-        prefix = "holdfast_" if hf.location.kind == "sqlite" else "holdfast."
+        prefix = "holdfast_" if hf._inside.location.kind == "sqlite" else "holdfast."
         await tx.execute(f"DELETE FROM {prefix}saga")
-        if hf.location.kind == "sqlite":
+        if hf._inside.location.kind == "sqlite":
             for table in ("queued", "running", "parked", "over", "job"):
                 await tx.execute(f"DELETE FROM {prefix}{table}")
         else:

@@ -401,9 +401,15 @@ async def begin_and_lose(hf, what, kit):
     [claim] = await hf.store.claims.claim({"default": 1}, lease=30, worker="lost")
     threads = Threads(1)
     executor = Executor(
-        hf.store, hf.registry, threads, worker="lost", lease=30, portal=hf.portal, resources={}
+        hf.store,
+        hf._inside.registry,
+        threads,
+        worker="lost",
+        lease=30,
+        portal=hf._inside.portal,
+        resources={},
     )
-    run = Run(claim, hf.registry.get(claim.task), monotonic() + 30)
+    run = Run(claim, hf._inside.registry.get(claim.task), monotonic() + 30)
     with armed("effect.called", crash):
         run.work = start(executor.run(run, lambda *_: None), name="lost")
         await asyncio.wait([run.work])

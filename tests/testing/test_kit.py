@@ -468,5 +468,5 @@ async def test_a_program_is_as_before_after_its_fresh_store():
             await assert_enqueued(hf, work, count=0)
             await work.enqueue()
             with pytest.raises(UsageError, match="Leave it before you point it"):
-                app.point_at("sqlite:///other.db")
-    assert app.location.address == "never-made.db"
+                app._point_at("sqlite:///other.db")
+    assert app._inside.location.address == "never-made.db"

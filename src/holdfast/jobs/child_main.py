@@ -130,7 +130,7 @@ def _registries(module: ModuleType) -> list[Registry]:
 
 def _registry(value: object) -> Registry | None:
     """That of a Holdfast."""
-    found = value if isinstance(value, Registry) else _attribute(value, "registry")
+    found = value if isinstance(value, Registry) else _attribute(_attribute(value, "_inside"), "registry")
     return found if isinstance(found, Registry) else None
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, suppress
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
@@ -34,6 +34,7 @@ from holdfast.runtime.declaring_cache import DeclaresCache
 from holdfast.runtime.declaring_sagas import DeclaringSagas
 from holdfast.runtime.declaring_views import DeclaringViews
 from holdfast.runtime.eventing import Eventing
+from holdfast.runtime.inside import Inside
 from holdfast.runtime.outbox import OutboxView
 from holdfast.runtime.vaulting import ProgramVault
 from holdfast.runtime.views import JobsView, QueuesView
@@ -48,7 +49,6 @@ from holdfast.views.registry import ViewRegistry
 if TYPE_CHECKING:
     from sqlalchemy.ext.asyncio import AsyncEngine, AsyncSession
 
-    from holdfast.fleet.redis import RedisGuards
     from holdfast.vault.keyring import Keyring
 
 DEFAULT_QUEUES = {"default": 50}
@@ -75,59 +75,54 @@ class Holdfast(Declaring, DeclaringSagas, DeclaringViews, DeclaresCache, Eventin
         events: EventSettings | None = None,
         keys: Keyring | str | None = None,
     ) -> None:
-        self.hooks = Hooks()
-        self.fleet = GuardFleet()
-        self.registry = Registry(self.hooks, self.fleet.add)
-        self.enqueuer = Enqueuer(self.hooks)
-        self.sagas = Sagas(self.registry, self.enqueuer)
-        self._guards = guards_at(guards)
-        self.bus = Bus(self.registry, self.enqueuer, transport_at(transport), events or EventSettings())
-        self.views, self.versions = ViewRegistry(self.bus.catalog), Versions()
+        hooks, fleet = Hooks(), GuardFleet()
+        registry, enqueuer = Registry(hooks, fleet.add), Enqueuer(hooks)
+        bus = Bus(registry, enqueuer, transport_at(transport), events or EventSettings())
+        self._inside = Inside(hooks, fleet, registry, enqueuer, bus, guards_at(guards), self._forked)
+        self.sagas = Sagas(registry, enqueuer)
+        self.views, self.versions = ViewRegistry(bus.catalog), Versions()
         self.cache = Caches(cache_at(cache))
-        # What each worker runs beside its jobs, made for its name and lease.
-        self.beside: list[Callable[[str, float], Sequence[Service]]] = [
-            self.bus.services,
-            self.views.services,
-            self._saga_services,
-        ]
+        self._inside.beside = [bus.services, self.views.services, self._saga_services]
         self.vault = ProgramVault(self, keys)
         self._entered = False
         self._leaving: asyncio.Task[None] | None = None
         self._workers: WeakSet[WorkerService] = WeakSet()
-        self.point_at(url)
+        self._point_at(url)
 
-    def point_at(self, where: str | Location | None) -> None:
-        """Use another database from now on, with the same tasks; not while this is open. Tests do so."""
+    def _point_at(self, where: str | Location | None) -> None:
+        """Use another database from now on, with the same tasks; not while this is open."""
         if self._entered:
             raise UsageError("This Holdfast is open. Leave it before you point it at another database.")
-        self.location = where if isinstance(where, Location) else locate(where)
-        self.store: Store = open_store(self.location)
-        self.portal = Portal(self.store, beside=self.cache)
+        self._inside.location = where if isinstance(where, Location) else locate(where)
+        self.store: Store = open_store(self._inside.location)
+        self._inside.portal = Portal(self.store, beside=self.cache)
         self._share()
-        self.enqueuer.send_to(self.store, self.portal)
-        self.bus.send_to(self.store, self.portal)
+        self._inside.enqueuer.send_to(self.store, self._inside.portal)
+        self._inside.bus.send_to(self.store, self._inside.portal)
         self.views.send_to(self.store)
-        self.versions.send_to(self.store, self.portal)
+        self.versions.send_to(self.store, self._inside.portal)
         self.sagas.keep_in(self.store)
         self.jobs = JobsView(self.store)
         self.queues = QueuesView(self.store)
         self.workers = WorkersView(self.store)
-        self.dead = DeadLetters(self.store, self.registry)
+        self.dead = DeadLetters(self.store, self._inside.registry)
         self.unknown = UnknownJobs(self.store)
-        self.outbox = OutboxView(self.store, self.bus)
-        self.engines = Engines(self.location.kind, self.location.address, self.store, self.portal.open)
+        self.outbox = OutboxView(self.store, self._inside.bus)
+        self._inside.engines = Engines(
+            self._inside.location.kind, self._inside.location.address, self.store, self._inside.portal.open
+        )
         self.blocking = Blocking(self)
-        tell_child(self)  # after its store
+        tell_child(self._inside)  # after its store
 
     def _share(self) -> None:
         """Where guards meet, and where values are kept."""
-        if self._guards is None:
-            self.fleet.meet_at(self.store.guards)
+        if self._inside.guards_elsewhere is None:
+            self._inside.fleet.meet_at(self.store.guards)
         else:
-            self.fleet.meet_at(self._guards, people=self.store.guards)
-        self.cache.keep_in(self.store.cache, self.portal)
+            self._inside.fleet.meet_at(self._inside.guards_elsewhere, people=self.store.guards)
+        self.cache.keep_in(self.store.cache, self._inside.portal)
 
-    def forked(self) -> None:
+    def _forked(self) -> None:
         """A child of the process has not entered it, whatever its parent has done."""
         self._entered, self._leaving, self._workers = False, None, WeakSet()
         self._share()
@@ -138,26 +133,21 @@ class Holdfast(Declaring, DeclaringSagas, DeclaringViews, DeclaresCache, Eventin
             raise UsageError("This Holdfast is open already. Enter it once; tasks and requests share it.")
         self._entered = True
         try:
-            await to_its_end(self.portal.take_over())
+            await to_its_end(self._inside.portal.take_over())
             await self.store.open()
             await self._meet()
         except BaseException:
-            self._entered, self.portal.home = False, None
+            self._entered, self._inside.portal.home = False, None
             raise
         return self
 
     async def _meet(self) -> None:
         """Guards go on by themselves when where they meet does not answer, and say so."""
-        if self._guards is not None:
+        if self._inside.guards_elsewhere is not None:
             with suppress(StoreUnavailable):
-                await self._guards.open()
-        await self.fleet.start()
+                await self._inside.guards_elsewhere.open()
+        await self._inside.fleet.start()
         await self.cache.start()
-
-    @property
-    def guards_elsewhere(self) -> RedisGuards | None:
-        """Where guards meet, when that is not the database."""
-        return self._guards
 
     async def _end_of_leaving(self) -> None:
         """An exit may still be under way, when whoever waited for it was cancelled."""
@@ -191,15 +181,15 @@ class Holdfast(Declaring, DeclaringSagas, DeclaringViews, DeclaresCache, Eventin
     async def _close(self) -> None:
         try:
             await self.cache.stop()
-            await self.fleet.stop()
-            if self._guards is not None:
-                await self._guards.close()
-            if self.bus.wire is not None:
-                await self.bus.wire.close()
-            await self.engines.close()
+            await self._inside.fleet.stop()
+            if self._inside.guards_elsewhere is not None:
+                await self._inside.guards_elsewhere.close()
+            if self._inside.bus.wire is not None:
+                await self._inside.bus.wire.close()
+            await self._inside.engines.close()
             await self.store.close()
         finally:  # not before: a thread would open the store again while it is being closed
-            self._entered, self.portal.home, self._leaving = False, None, None
+            self._entered, self._inside.portal.home, self._leaving = False, None, None
 
     async def migrate(self) -> list[str]:
         """Bring the tables up to date; returns the names of the migrations that were applied."""
@@ -211,20 +201,20 @@ class Holdfast(Declaring, DeclaringSagas, DeclaringViews, DeclaresCache, Eventin
 
     def sqlalchemy(self) -> AsyncEngine:
         """SQLAlchemy's engine over this database: on SQLite over Holdfast's own connections, on PostgreSQL over asyncpg."""
-        return self.engines.engine()
+        return self._inside.engines.engine()
 
     def session(self, **options: Any) -> AsyncSession:
         """`async with hf.session() as session:` SQLAlchemy's session, which is also what `tx=` takes. You commit it.
 
         Options are those of AsyncSession; `expire_on_commit` is False unless you say otherwise.
         """
-        return self.engines.session(**options)
+        return self._inside.engines.session(**options)
 
     def _saga_services(self, owner: str, lease: float) -> list[Service]:
         """They wait for events that somebody has to publish, also when the program hears none in other ways."""
         services: list[Service] = [*self.sagas.services(owner, lease)]
-        if services and self.bus.catalog.is_empty:
-            services.append(self.bus.relay(owner, min(TTL, lease)))
+        if services and self._inside.bus.catalog.is_empty:
+            services.append(self._inside.bus.relay(owner, min(TTL, lease)))
         return services
 
     def lock(self, name: str, *, lease: float = 30.0, wait: float = 0.0) -> Lock:
@@ -251,10 +241,10 @@ class Holdfast(Declaring, DeclaringSagas, DeclaringViews, DeclaresCache, Eventin
         """
         service = WorkerService(
             self.store,
-            self.registry,
-            self.enqueuer,
+            self._inside.registry,
+            self._inside.enqueuer,
             DEFAULT_QUEUES if queues is None else queues,
-            self.portal,
+            self._inside.portal,
             name=name,
             lease=lease,
             grace=grace,
@@ -267,7 +257,12 @@ class Holdfast(Declaring, DeclaringSagas, DeclaringViews, DeclaresCache, Eventin
         return service
 
     def _services(self, name: str, lease: float) -> list[Service]:
-        return [service for make in self.beside for service in make(name, lease)]
+        return [service for make in self._inside.beside for service in make(name, lease)]
 
     def __repr__(self) -> str:
-        return f"Holdfast({self.location!r})"
+        return f"Holdfast({self._inside.location!r})"
+
+
+def point_at(hf: Holdfast, where: str | Location | None) -> None:
+    """Use another database from now on, with the same tasks; not while it is open. Tests do so."""
+    hf._point_at(where)  # noqa: SLF001  hidden from programs

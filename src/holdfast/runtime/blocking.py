@@ -9,6 +9,7 @@ from holdfast.events.catalog import EventType
 from holdfast.jobs.blocking import BlockingTx, Blocks, Portal
 from holdfast.jobs.handle import Handle
 from holdfast.jobs.task import Bound, Call, Task
+from holdfast.runtime.inside import inside
 from holdfast.store.event_records import Emitted
 from holdfast.store.records import Lease
 
@@ -37,18 +38,19 @@ class Blocking:
     """The engine for sync code: it waits until a thing is done. An error on a running loop."""
 
     def __init__(self, hf: Holdfast) -> None:
-        self._hf, self._portal = hf, hf.portal
-        self.jobs = BlockingJobs(hf.portal, hf.jobs)
-        self.queues = BlockingQueues(hf.portal, hf.queues)
-        self.workers = BlockingWorkers(hf.portal, hf.workers)
-        self.dead = BlockingDead(hf.portal, hf.dead)
-        self.unknown = BlockingUnknown(hf.portal, hf.unknown)
-        self.outbox = BlockingOutbox(hf.portal, hf.outbox)
-        self.sagas = BlockingSagas(hf.portal, hf.sagas)
-        self.versions = BlockingVersions(hf.portal, hf.versions)
-        self.cache = BlockingCache(hf.portal, hf.cache)
-        self.vault = BlockingVault(hf.portal, hf.vault)
-        self.migrate = Blocks(hf.portal, "hf")(hf.migrate)
+        portal = inside(hf).portal
+        self._hf, self._portal = hf, portal
+        self.jobs = BlockingJobs(portal, hf.jobs)
+        self.queues = BlockingQueues(portal, hf.queues)
+        self.workers = BlockingWorkers(portal, hf.workers)
+        self.dead = BlockingDead(portal, hf.dead)
+        self.unknown = BlockingUnknown(portal, hf.unknown)
+        self.outbox = BlockingOutbox(portal, hf.outbox)
+        self.sagas = BlockingSagas(portal, hf.sagas)
+        self.versions = BlockingVersions(portal, hf.versions)
+        self.cache = BlockingCache(portal, hf.cache)
+        self.vault = BlockingVault(portal, hf.vault)
+        self.migrate = Blocks(portal, "hf")(hf.migrate)
 
     def emit(
         self,
@@ -91,15 +93,15 @@ class Blocking:
 
     def sqlalchemy(self) -> Engine:
         """SQLAlchemy's sync engine over this database: on SQLite over Holdfast's own connections, on PostgreSQL over psycopg."""
-        return self._hf.engines.blocking()
+        return inside(self._hf).engines.blocking()
 
     def session(self, **options: Any) -> Session:
         """`with hf.blocking.session() as session:` SQLAlchemy's session, which is also what `tx=` takes. You commit it."""
-        return self._hf.engines.blocking_session(**options)
+        return inside(self._hf).engines.blocking_session(**options)
 
     def close(self) -> None:
         """Close the store, when sync code has opened it. Not needed at the end of a program."""
-        self._hf.engines.close_blocking()
+        inside(self._hf).engines.close_blocking()
         self._portal.close()
 
 

@@ -5,19 +5,17 @@ from __future__ import annotations
 from collections.abc import Callable, Coroutine, Mapping
 from typing import Any, Concatenate, Never, ParamSpec, Protocol, TypeVar, Unpack, overload
 
-from holdfast.fleet.guards import GuardFleet
 from holdfast.guards.fallback import Degraded, Fallback
 from holdfast.guards.guard import Guard
 from holdfast.guards.guard import Options as GuardOptions
 from holdfast.jobs.cron import Cron
 from holdfast.jobs.death_handlers import AnyOnDead
-from holdfast.jobs.enqueue import Enqueuer
-from holdfast.jobs.hooks import Hooks, Middleware
+from holdfast.jobs.hooks import Middleware
 from holdfast.jobs.job import Job
-from holdfast.jobs.registry import Registry
 from holdfast.jobs.resources import Factory
 from holdfast.jobs.schedule import Interval, Missed, Schedule
 from holdfast.jobs.task import Task
+from holdfast.runtime.inside import Inside
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -39,10 +37,7 @@ class Declare(Protocol):
 class Declaring:
     """The part of `Holdfast` that stands at the top of modules."""
 
-    registry: Registry
-    enqueuer: Enqueuer
-    hooks: Hooks
-    fleet: GuardFleet
+    _inside: Inside
 
     @overload
     def guard(
@@ -59,8 +54,8 @@ class Declaring:
         and its breaker's state are those of all processes on this database; without it each goes on by itself.
         """
         guard: Guard[Any] = Guard(name, **options)
-        self.fleet.add(guard)
-        self.registry.add_guard(guard)
+        self._inside.fleet.add(guard)
+        self._inside.registry.add_guard(guard)
         return guard
 
     @overload
@@ -78,8 +73,8 @@ class Declaring:
         and the templates lock, unique, ordered, tenant and concurrency=(template, limit), rendered from the arguments. The function stays callable as it is.
         """
         if function is None:
-            return lambda function: self.registry.add(function, self.enqueuer, options)
-        return self.registry.add(function, self.enqueuer, options)
+            return lambda function: self._inside.registry.add(function, self._inside.enqueuer, options)
+        return self._inside.registry.add(function, self._inside.enqueuer, options)
 
     def cron(
         self,
@@ -121,9 +116,11 @@ class Declaring:
     ) -> Any:
         def declared(function: Any) -> Task[Any, Any]:
             is_task = isinstance(function, Task) and not options
-            task = function if is_task else self.registry.add(function, self.enqueuer, options)
+            task = (
+                function if is_task else self._inside.registry.add(function, self._inside.enqueuer, options)
+            )
             made = Schedule(task, times, name=name or task.name, missed=missed, arguments=arguments)
-            self.registry.add_schedule(made)
+            self._inside.registry.add_schedule(made)
             return task
 
         return declared
@@ -135,15 +132,15 @@ class Declaring:
         """
 
         def declared(handler: D) -> D:
-            self.registry.add_on_dead(task.name if isinstance(task, Task) else task, handler)
+            self._inside.registry.add_on_dead(task.name if isinstance(task, Task) else task, handler)
             return handler
 
         return declared
 
     def resource(self, factory: Factory) -> Factory:
         """A generator that opens a resource, yields it and closes it: tasks get it by the type it yields."""
-        return self.registry.add_resource(factory)
+        return self._inside.registry.add_resource(factory)
 
     def use(self, middleware: Middleware) -> None:
         """Add code around every run, and hooks for what happens to jobs."""
-        self.hooks.use(middleware)
+        self._inside.hooks.use(middleware)

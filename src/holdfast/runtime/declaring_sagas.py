@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any, TypeVar
 
-from holdfast.events.bus import Bus
 from holdfast.events.subscribers import Terms
+from holdfast.runtime.inside import Inside
 from holdfast.sagas.choreography import GROUP, Choreography
 from holdfast.sagas.saga import Saga
 from holdfast.sagas.sagas import Sagas
@@ -18,7 +18,7 @@ class DeclaringSagas:
     """The part of `Holdfast` that is about sagas."""
 
     sagas: Sagas
-    bus: Bus
+    _inside: Inside
 
     def saga(self, name: str, /, **options: Any) -> Callable[[Callable[..., Any]], Saga]:
         """Make an `async def (saga, …)` a saga: `@hf.saga("battle.create")`; start it with `.start(…, id=…)`.
@@ -30,7 +30,7 @@ class DeclaringSagas:
         def declared(function: Callable[..., Any]) -> Saga:
             saga = self.sagas.declare(name, function, options)
             for each in saga.hears():
-                self.bus.catalog.hear(f"saga:{saga.name} {each}", each)
+                self._inside.bus.catalog.hear(f"saga:{saga.name} {each}", each)
             return saga
 
         return declared
@@ -57,7 +57,9 @@ class DeclaringSagas:
             name, begins=begins, ends=ends, undone_by=undone_by, steps=steps, within=within
         )
         hear = self.sagas.watch(watched)
-        self.bus.on(hear, watched.hears, GROUP.format(name), Terms(name=GROUP.format(name), queue=queue))
+        self._inside.bus.on(
+            hear, watched.hears, GROUP.format(name), Terms(name=GROUP.format(name), queue=queue)
+        )
 
     def undo(self, name: str, function: F) -> F:
         """Give a function a name by which undos are stored, so that it can be moved, or made while the program runs."""

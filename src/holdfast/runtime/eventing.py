@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any, TypeVar, overload
 
-from holdfast.events.bus import Bus
 from holdfast.events.catalog import EventType
 from holdfast.events.subscribers import Terms
 from holdfast.guards.backoff import Backoff
 from holdfast.guards.guard import Guard
 from holdfast.kernel.awaits import Args, first_text, must_await
+from holdfast.runtime.inside import Inside
 from holdfast.store.event_records import Emitted
 
 D = TypeVar("D")
@@ -24,7 +24,7 @@ def _event(args: Args) -> str | None:
 class Eventing:
     """The part of `Holdfast` that is about events."""
 
-    bus: Bus
+    _inside: Inside
 
     @overload
     def event(self, name: str, data: type[D], *, unheard: bool = False) -> EventType[D]: ...
@@ -36,7 +36,7 @@ class Eventing:
         What is emitted is checked against it. A worker does not start when nobody in the program hears a declared type, unless it
         is declared with `unheard=True`: another program hears it, or nobody needs to.
         """
-        return self.bus.catalog.declare(name, data, unheard=unheard)
+        return self._inside.bus.catalog.declare(name, data, unheard=unheard)
 
     def on(
         self,
@@ -75,7 +75,7 @@ class Eventing:
         )
 
         def declared(function: H) -> H:
-            self.bus.on(function, patterns, group, terms)
+            self._inside.bus.on(function, patterns, group, terms)
             return function
 
         return declared
@@ -116,7 +116,7 @@ class Eventing:
         emits of the same key wait. Without `tx` it is stored when this returns. `expect` is the version that the key has now, as
         the caller has seen it: when it has another, VersionConflict is raised and nothing is stored.
         """
-        return await self.bus.emitter.emit(type_, data, key=key, tx=tx, expect=expect)
+        return await self._inside.bus.emitter.emit(type_, data, key=key, tx=tx, expect=expect)
 
     def emit_sync(
         self,
@@ -128,4 +128,4 @@ class Eventing:
         expect: int | None = None,
     ) -> Emitted:
         """`emit` for code without an event loop; an error on a running one."""
-        return self.bus.emitter.emit_sync(type_, data, key=key, tx=tx, expect=expect)
+        return self._inside.bus.emitter.emit_sync(type_, data, key=key, tx=tx, expect=expect)

@@ -17,23 +17,24 @@ from holdfast.kernel.signals import on_signals
 from holdfast.kernel.telemetry import note
 from holdfast.observe.output import last_words
 from holdfast.runtime.app import Holdfast
+from holdfast.runtime.inside import inside
 from holdfast.runtime.worker_process import EXIT_SECOND_SIGNAL
 from holdfast.store.worker_records import NewWorker
 
 
 async def run_relay(hf: Holdfast) -> int:
     """Run until a signal; returns the exit code."""
-    hf.bus.catalog.check_heard()  # what nobody hears shall not be published into nothing
+    inside(hf).bus.catalog.check_heard()  # what nobody hears shall not be published into nothing
     leaving: asyncio.Future[int] = asyncio.get_running_loop().create_future()
     forget = on_signals(lambda number: _leave(number, leaving), again=_leave_at_once)
     name = f"relay-{new_id()}"
     try:
-        hf.fleet.sit_out()
+        inside(hf).fleet.sit_out()
         async with hf:
             await check_tables(hf.store)
             await _make_known(hf, name)  # also while another relay publishes, perhaps one of an older version
-            async with Services([hf.bus.relay(name), _presence(hf, name)]):
-                note("relay.started", relay=name, database=str(hf.location))
+            async with Services([inside(hf).bus.relay(name), _presence(hf, name)]):
+                note("relay.started", relay=name, database=str(inside(hf).location))
                 return await leaving
     finally:
         forget()
@@ -47,7 +48,7 @@ def _presence(hf: Holdfast, name: str) -> PresenceService:
 async def _make_known(hf: Holdfast, name: str) -> None:
     """Who cannot be told now will be, by the relay, before it publishes."""
     try:
-        await hf.bus.make_known(name)
+        await inside(hf).bus.make_known(name)
     except (*TROUBLE, TransportUnavailable) as error:
         note("relay.failed", error=repr(error))
 

@@ -19,6 +19,7 @@ from holdfast.kernel.spawn import end, one_over, spawn, start
 from holdfast.kernel.telemetry import note
 from holdfast.observe.output import last_words
 from holdfast.runtime.app import Holdfast
+from holdfast.runtime.inside import inside
 
 EXIT_STUCK = 70  # a run could not be stopped: the process ended itself
 EXIT_SHARE_DONE = 75  # between a child and its supervisor: it has done its share, and there may be more
@@ -121,7 +122,7 @@ def _watch(hf: Holdfast, service: WorkerService, options: WorkerOptions, leaving
     worker = service.worker
     assert worker is not None
     if options.burst:
-        worker.on_idle = partial(_leave_when_still, Stillness(hf.store, hf.bus), worker, leaving)
+        worker.on_idle = partial(_leave_when_still, Stillness(hf.store, inside(hf).bus), worker, leaving)
     if options.max_tasks is not None:
         code = EXIT_SHARE_DONE if options.supervised else 0
         worker.leave_after(options.max_tasks, partial(leaving.set, code))

@@ -27,10 +27,16 @@ IncludeName: TypeAlias = Callable[[str | None, str, Mapping[str, Any]], bool]
 
 
 class HasEngines(Protocol):
-    engines: Engines
+    @property
+    def engines(self) -> Engines: ...
 
 
-def run_migrations(hf: HasEngines, target_metadata: MetaData | Sequence[MetaData], **options: Any) -> None:
+class Program(Protocol):
+    @property
+    def _inside(self) -> HasEngines: ...
+
+
+def run_migrations(hf: Program, target_metadata: MetaData | Sequence[MetaData], **options: Any) -> None:
     """Call it in Alembic's env.py, in place of what the template has there; online and offline (`--sql`).
 
     Autogenerate does not see Holdfast's tables. On SQLite foreign keys are not enforced meanwhile, or batch mode would empty
@@ -40,7 +46,8 @@ def run_migrations(hf: HasEngines, target_metadata: MetaData | Sequence[MetaData
     from alembic import context  # noqa: PLC0415  it is what runs env.py
 
     metadata = _checked(target_metadata)
-    run = _Run(context, hf.engines, metadata, options)
+    engines = hf._inside.engines  # noqa: SLF001  hidden from programs, and not from the engine
+    run = _Run(context, engines, metadata, options)
     given = context.config.attributes.get("connection")
     if context.is_offline_mode():
         run.offline()

@@ -12,6 +12,7 @@ from holdfast.jobs.signature import Signature
 from holdfast.jobs.task import Task
 from holdfast.kernel.errors import UsageError
 from holdfast.runtime.app import Holdfast
+from holdfast.runtime.inside import inside
 from holdfast.store.records import JobRecord
 from holdfast.store.states import State
 
@@ -35,7 +36,7 @@ class Waiting(msgspec.Struct, frozen=True):
 
 async def enqueued(hf: Holdfast, task: Task[Any, Any] | str) -> list[Waiting]:
     """The queued jobs of a task, in the order in which they were enqueued."""
-    known = task if isinstance(task, Task) else hf.registry.task(task)
+    known = task if isinstance(task, Task) else inside(hf).registry.task(task)
     names = (known.name, *known.declaration.aliases)
     return [
         Waiting(record.id, known.signature.decode(record.args), record, tuple(known.signature.secrets))
@@ -62,7 +63,7 @@ async def assert_enqueued(
     `count=None`: at least one. What a job has beside the given arguments is not looked at; what it was not given has its
     default. Returns those that fit.
     """
-    signature = (task if isinstance(task, Task) else hf.registry.task(task)).signature
+    signature = (task if isinstance(task, Task) else inside(hf).registry.task(task)).signature
     _refuse_strange(signature, arguments)
     there = await enqueued(hf, task)
     fitting = [each for each in there if _fits({**signature.defaults, **each.arguments}, arguments)]
@@ -92,7 +93,7 @@ async def _message(
     there: list[Waiting],
     fitting: int,
 ) -> str:
-    known = task if isinstance(task, Task) else hf.registry.task(task)
+    known = task if isinstance(task, Task) else inside(hf).registry.task(task)
     name, told = known.name, _told(arguments, known.signature.secrets)
     wanted = "at least one job" if count is None else "1 job" if count == 1 else f"{count} jobs"
     lines = [

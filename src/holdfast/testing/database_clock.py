@@ -10,6 +10,7 @@ from holdfast.kernel.errors import UsageError
 from holdfast.kernel.loops import LoopThread, call_from_thread
 from holdfast.kernel.world import current
 from holdfast.runtime.app import Holdfast
+from holdfast.runtime.inside import inside
 from holdfast.store.ports import Store
 from holdfast.testing.clock import ManualClock
 
@@ -26,7 +27,7 @@ _IN_USE = """SELECT name, owner FROM holdfast.lease
 def database_clock(hf: Holdfast) -> Generator[None, None, None]:
     """While the block lasts the program's database goes by the clock that rules here, unless it does so in any case."""
     clock = current()
-    if hf.location.kind == "sqlite":
+    if inside(hf).location.kind == "sqlite":
         yield
         return
     database = _Database(hf.store.twin())
@@ -35,7 +36,7 @@ def database_clock(hf: Holdfast) -> Generator[None, None, None]:
             database.restore()  # a test that was killed may have left its clock
             yield
             return
-        database.check_is_ours(hf.location)
+        database.check_is_ours(inside(hf).location)
         unfollow, is_busy = clock.follow(database.show), _is_busy(hf.store)
         clock.busy.append(is_busy)
         try:

@@ -7,6 +7,7 @@ from weakref import WeakKeyDictionary
 
 from holdfast.jobs.scheduler import Scheduler
 from holdfast.runtime.app import Holdfast
+from holdfast.runtime.inside import inside
 from holdfast.store.ports import Store
 from holdfast.store.records import Claim, JobRecord
 from holdfast.store.states import Held, State
@@ -53,7 +54,7 @@ async def drain(
     async with Bench(hf, raise_dead=raise_dead) as bench:
         if schedules:
             await tick(hf)
-        await hf.store.holds.unhold(Held.UNKNOWN_TASK, tasks=hf.registry.names or None)
+        await hf.store.holds.unhold(Held.UNKNOWN_TASK, tasks=inside(hf).registry.names or None)
         left_alone: set[str] = set()  # queues that are paused
         rates = rates_of(hf)
         while True:
@@ -75,7 +76,7 @@ async def drain(
 async def tick(hf: Holdfast) -> None:
     """Enqueue what schedules say is due. The first call is when they begin, unless the store knows them."""
     if hf.store not in _schedulers:
-        _schedulers[hf.store] = Scheduler(hf.store, hf.enqueuer, hf.registry.schedules)
+        _schedulers[hf.store] = Scheduler(hf.store, inside(hf).enqueuer, inside(hf).registry.schedules)
     scheduler = _schedulers[hf.store]
     await scheduler.turn()
     if (trouble := scheduler.trouble()) is not None:

@@ -7,7 +7,8 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from holdfast.runtime.app import Holdfast
+from holdfast.runtime.app import Holdfast, point_at
+from holdfast.runtime.inside import inside
 from holdfast.testing.database_clock import database_clock
 from holdfast.testing.draining import tick
 
@@ -19,10 +20,10 @@ async def fresh(hf: Holdfast, url: str | None = None) -> AsyncGenerator[Holdfast
     Its guards begin anew: no test meets the open breaker of another.
     `url`: a database of yours, for tests alone. One on PostgreSQL goes by the manual clock that rules here, all of it.
     """
-    before = hf.location
+    before = inside(hf).location
     with TemporaryDirectory(prefix="holdfast-test-", ignore_cleanup_errors=True) as folder:
-        hf.point_at(url or f"sqlite:///{Path(folder) / 'holdfast.db'}")
-        hf.fleet.anew()
+        point_at(hf, url or f"sqlite:///{Path(folder) / 'holdfast.db'}")
+        inside(hf).fleet.anew()
         try:
             await hf.migrate()
             with database_clock(hf):
@@ -30,4 +31,4 @@ async def fresh(hf: Holdfast, url: str | None = None) -> AsyncGenerator[Holdfast
                     await tick(hf)
                     yield hf
         finally:
-            hf.point_at(before)
+            point_at(hf, before)

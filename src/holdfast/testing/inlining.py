@@ -11,6 +11,7 @@ from holdfast.jobs.handle import Handle
 from holdfast.jobs.options import Options
 from holdfast.jobs.task import Task
 from holdfast.runtime.app import Holdfast
+from holdfast.runtime.inside import inside
 from holdfast.store.event_records import Emitted
 from holdfast.store.records import Claim, NewJob
 from holdfast.store.states import State
@@ -30,7 +31,7 @@ def inline(hf: Holdfast, *, raise_dead: bool = False, most: int = 1_000) -> Gene
     What is not ready (a delay, a turn, a paused queue) stays queued, and so does a retry. A job that is enqueued with `tx`
     does not exist before the commit: it waits for a later drain, and so does an event. With `raise_dead`, `enqueue` raises when its job dies or is unknown.
     """
-    send, emit = hf.enqueuer.send, hf.bus.emitter.emit
+    send, emit = inside(hf).enqueuer.send, inside(hf).bus.emitter.emit
     runs = _Runs(hf, raise_dead=raise_dead, most=most)
 
     async def send_and_run(task: Task[Any, Any], jobs: list[NewJob], given: Options) -> list[Handle[Any]]:
@@ -47,8 +48,8 @@ def inline(hf: Holdfast, *, raise_dead: bool = False, most: int = 1_000) -> Gene
             await runs.run_handlers(emitted.id)
         return emitted
 
-    emitter = hf.bus.emitter
-    with patch.object(hf.enqueuer, "send", send_and_run), patch.object(emitter, "emit", emit_and_run):
+    emitter = inside(hf).bus.emitter
+    with patch.object(inside(hf).enqueuer, "send", send_and_run), patch.object(emitter, "emit", emit_and_run):
         yield runs.ran
 
 
@@ -65,7 +66,7 @@ class _Runs:
         """Of the event and of all that follows from it: also of what had to wait for its turn behind what was run here."""
         event = await self._hf.store.outbox.get(event_id)
         assert event is not None
-        tasks = {each.task.name for group in self._hf.bus.groups for each in group.subscribers}
+        tasks = {each.task.name for group in inside(self._hf).bus.groups for each in group.subscribers}
         tried: set[str] = set()
         moved = True
         while moved:

@@ -10,6 +10,7 @@ from holdfast.guards.limiter import Limiter
 from holdfast.jobs.gating import guard_of, is_under, key_of
 from holdfast.kernel.world import World, current
 from holdfast.runtime.app import Holdfast
+from holdfast.runtime.inside import inside
 from holdfast.store.ports import Store
 from holdfast.store.records import Claim
 from holdfast.store.states import Held
@@ -39,7 +40,7 @@ class Rates:
 
     async def admits(self, hf: Holdfast, claim: Claim) -> bool:
         """Whether it may run now; else it is held."""
-        task = hf.registry.get(claim.task)
+        task = inside(hf).registry.get(claim.task)
         gate = None if task is None or task.declaration.rate is None else task.declaration.gate
         if gate is None or not is_under(gate, claim.guard):
             return True
@@ -50,7 +51,9 @@ class Rates:
 
     def _of(self, hf: Holdfast, gate: Guard[Any]) -> Limiter:
         if gate.name not in self._limiters:
-            [rate] = {each.declaration.rate for each in hf.registry.tasks if each.declaration.gate is gate}
+            [rate] = {
+                each.declaration.rate for each in inside(hf).registry.tasks if each.declaration.gate is gate
+            }
             assert rate is not None
             self._limiters[gate.name] = rate.limiter()
         return self._limiters[gate.name]
@@ -72,6 +75,6 @@ def rates_of(hf: Holdfast) -> Rates | None:
 def _rated(hf: Holdfast) -> list[Guard[Any]]:
     return [
         each.declaration.gate
-        for each in hf.registry.tasks
+        for each in inside(hf).registry.tasks
         if each.declaration.rate is not None and each.declaration.gate is not None
     ]

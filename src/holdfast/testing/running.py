@@ -18,6 +18,7 @@ from holdfast.kernel.errors import JobDead, JobUnknown
 from holdfast.kernel.spawn import start
 from holdfast.kernel.threads import Threads
 from holdfast.runtime.app import Holdfast
+from holdfast.runtime.inside import inside
 from holdfast.store.records import Claim, Finish
 from holdfast.store.states import Held, State
 from holdfast.testing.waits import part_of
@@ -48,12 +49,12 @@ class Bench:
         self.ran: list[Ran] = []
 
     async def __aenter__(self) -> Self:
-        resources = await self._stack.enter_async_context(self._hf.registry.resources.opened())
+        resources = await self._stack.enter_async_context(inside(self._hf).registry.resources.opened())
         threads = Threads(_THREADS)
         self._stack.callback(threads.close)
         self._executor = Executor(
-            self._hf.store, self._hf.registry, threads,
-            worker=NAME, lease=LEASE, portal=self._hf.portal, resources=resources,
+            self._hf.store, inside(self._hf).registry, threads,
+            worker=NAME, lease=LEASE, portal=inside(self._hf).portal, resources=resources,
         )  # fmt: skip
         return self
 
@@ -73,7 +74,7 @@ class Bench:
     async def _ending(self, claim: Claim) -> Ending:
         """In a task of its own, as in a worker: its timeout can cancel it, and what it is about stays with it."""
         endings: list[Ending] = []
-        run = Run(claim, self._hf.registry.get(claim.task), monotonic() + LEASE)
+        run = Run(claim, inside(self._hf).registry.get(claim.task), monotonic() + LEASE)
         work = run.work = start(
             part_of(run, self._executor.run(run, lambda _, ending: endings.append(ending))), name=claim.task
         )
@@ -101,7 +102,7 @@ class Bench:
     async def _told(self, claim: Claim) -> Ran:
         record = await self._hf.store.jobs.get(claim.job_id)
         assert record is not None
-        task = self._hf.registry.get(claim.task)
+        task = inside(self._hf).registry.get(claim.task)
         result = None
         if record.result is not None:
             result = decode_stored(record.result, Any if task is None else task.signature.returns)

@@ -15,6 +15,7 @@ from holdfast.runtime.app import Holdfast
 from holdfast.runtime.cli import program
 from holdfast.runtime.cli.output import complain
 from holdfast.runtime.cli.parser import Commands, Parser, Prefix
+from holdfast.runtime.inside import inside
 
 DONE, NOT_AS_WISHED = 0, 1
 _CANDIDATES = 5  # of ids that begin alike, so many are shown
@@ -48,7 +49,7 @@ def on_store(act: Act, check: Check | None, options: Namespace) -> int:
 
 
 async def _opened(hf: Holdfast, act: Act, options: Namespace) -> int:
-    hf.fleet.sit_out()
+    inside(hf).fleet.sit_out()
     async with hf:
         try:
             await _complete(hf, options)
@@ -86,9 +87,9 @@ async def _whole_id(hf: Holdfast, prefix: str) -> str:
 
 def refuse_missing_file(hf: Holdfast) -> None:
     """Opening a SQLite store makes its file: whoever only looks has most likely mistyped its name."""
-    if hf.location.kind == "sqlite" and not Path(hf.location.address).exists():
+    if inside(hf).location.kind == "sqlite" and not Path(inside(hf).location.address).exists():
         raise StoreUnavailable(
-            f"There is no SQLite file {hf.location.address!r}. Name another with --url, or make it: holdfast migrate."
+            f"There is no SQLite file {inside(hf).location.address!r}. Name another with --url, or make it: holdfast migrate."
         )
 
 

@@ -17,6 +17,7 @@ from holdfast.runtime.cli.command import DONE, NOT_AS_WISHED
 from holdfast.runtime.cli.output import document, say
 from holdfast.runtime.cli.parser import Commands, count
 from holdfast.runtime.cli.table import clean
+from holdfast.runtime.inside import inside
 from holdfast.store.findings import Finding, Level, ok, warn
 from holdfast.views import findings as views
 
@@ -43,10 +44,14 @@ def run(options: Namespace) -> int:
     worst = max((finding.level for finding in findings), key=list(Level).index, default=Level.OK)
     if options.json:
         document(
-            {"database": repr(hf.location), "worst": worst, "checks": [_plain(each) for each in findings]}
+            {
+                "database": repr(inside(hf).location),
+                "worst": worst,
+                "checks": [_plain(each) for each in findings],
+            }
         )
     else:
-        _print([_advised(each, options) for each in findings], repr(hf.location))
+        _print([_advised(each, options) for each in findings], repr(inside(hf).location))
     return NOT_AS_WISHED if worst is Level.BAD else DONE
 
 
@@ -55,9 +60,9 @@ async def _examined(hf: Holdfast, processes: int) -> list[Finding]:
     found = [*await hf.store.diagnosis.examine(processes=processes), *await _redis(hf)]
     if not any(each.check == "tables" and each.level is Level.OK for each in found):
         return found
-    hf.fleet.sit_out()
+    inside(hf).fleet.sit_out()
     async with hf:
-        broker = await events.examine_broker(hf.bus.wire, hf.bus.settings)
+        broker = await events.examine_broker(inside(hf).bus.wire, inside(hf).bus.settings)
         return [
             *found,
             *await events.examine(hf.store),
@@ -69,7 +74,7 @@ async def _examined(hf: Holdfast, processes: int) -> list[Finding]:
 
 async def _redis(hf: Holdfast) -> list[Finding]:
     """Where guards meet, if that is not the database."""
-    elsewhere = hf.guards_elsewhere
+    elsewhere = inside(hf).guards_elsewhere
     if elsewhere is None:
         return []
     try:
@@ -87,7 +92,7 @@ async def _held(hf: Holdfast) -> list[Finding]:
     """Jobs that nobody would let go of."""
     keys = await hf.store.holds.gates(limit=_KEYS)
     heard = {guard.name for guard in await hf.store.guards.find(limit=_KEYS) if guard.nodes}
-    known = {*heard, *hf.registry.known_guards}
+    known = {*heard, *inside(hf).registry.known_guards}
     strange = [key for key in keys if owner_of(key, known) is None]
     if not strange:
         return [ok("held by guards", "All jobs that guards hold have a guard that lets them go.")]

@@ -16,6 +16,7 @@ from holdfast.runtime.cli.output import complain, document, say, show_table
 from holdfast.runtime.cli.parser import Commands, count
 from holdfast.runtime.cli.table import Column
 from holdfast.runtime.cli.times import ago
+from holdfast.runtime.inside import inside
 from holdfast.store.breakers import BreakerState, GuardRecord
 from holdfast.store.records import GATED_COUNTED, Gated
 
@@ -69,9 +70,9 @@ async def list_guards(hf: Holdfast, options: Namespace) -> int:
 
 async def _looked(hf: Holdfast, limit: int) -> list[GuardRecord]:
     try:
-        return await looked(hf.store, hf.guards_elsewhere, limit=limit)
+        return await looked(hf.store, inside(hf).guards_elsewhere, limit=limit)
     except StoreUnavailable as error:
-        if hf.guards_elsewhere is None:
+        if inside(hf).guards_elsewhere is None:
             raise
         complain(f"{error} This is what the database knows.")
         return await looked(hf.store, None, limit=limit)
@@ -85,7 +86,7 @@ class Owned(Gated, frozen=True):
 
 async def _held(hf: Holdfast, names: Sequence[str]) -> list[Owned]:
     """All of them: cut short, the numbers would be wrong."""
-    known = {*names, *hf.registry.known_guards}
+    known = {*names, *inside(hf).registry.known_guards}
     part = found = await hf.store.holds.gated(limit=_PART)
     while len(part) == _PART:
         part = await hf.store.holds.gated(after=part[-1].guard, limit=_PART)
@@ -189,7 +190,7 @@ def _has_none(hf: Holdfast, name: str, heard: GuardRecord | None) -> bool:
     """By what the nodes say; else by what the program declares."""
     if heard is not None and (found := has_breaker(heard)) is not None:
         return not found
-    guard = hf.registry.known_guards.get(name)
+    guard = inside(hf).registry.known_guards.get(name)
     return guard is not None and guard.breaker is None
 
 
@@ -200,8 +201,8 @@ async def release(hf: Holdfast, options: Namespace) -> int:
 
 async def reset(hf: Holdfast, options: Namespace) -> int:
     done = await hf.store.guards.reset(options.name, actor=actor(options))
-    if hf.guards_elsewhere is not None:
-        done |= await hf.guards_elsewhere.reset(options.name)
+    if (elsewhere := inside(hf).guards_elsewhere) is not None:
+        done |= await elsewhere.reset(options.name)
     told = f"{options.name} begins anew: closed, nothing counted, nothing slowed."
     return _end(options, done, told, f"No guard {options.name!r} has been heard of.")
 

@@ -11,6 +11,7 @@ from holdfast.runtime.cli import program
 from holdfast.runtime.cli.command import DONE, NOT_AS_WISHED
 from holdfast.runtime.cli.output import document, say
 from holdfast.runtime.cli.parser import Commands
+from holdfast.runtime.inside import inside
 from holdfast.store.postgres import schema as postgres_schema
 from holdfast.store.sqlite import schema as sqlite_schema
 
@@ -34,20 +35,20 @@ def run(options: Namespace) -> int:
         return _print_sql(hf, options)
     names = asyncio.run(hf.store.pending() if options.check else hf.migrate())
     if options.json:
-        document({"database": repr(hf.location), "pending" if options.check else "applied": names})
+        document({"database": repr(inside(hf).location), "pending" if options.check else "applied": names})
     elif not names:
-        say(f"{hf.location!r} is up to date.")
+        say(f"{inside(hf).location!r} is up to date.")
     else:
-        say(f"{hf.location!r}: {'to be applied' if options.check else 'applied'}: {', '.join(names)}")
+        say(f"{inside(hf).location!r}: {'to be applied' if options.check else 'applied'}: {', '.join(names)}")
     return NOT_AS_WISHED if options.check and names else DONE
 
 
 def _print_sql(hf: Holdfast, options: Namespace) -> int:
-    schema = sqlite_schema if hf.location.kind == "sqlite" else postgres_schema
+    schema = sqlite_schema if inside(hf).location.kind == "sqlite" else postgres_schema
     if options.json:
         parts: list[str] = []
         schema.print_sql(parts.append)
-        document({"database": repr(hf.location), "sql": "".join(parts)})
+        document({"database": repr(inside(hf).location), "sql": "".join(parts)})
     else:
         schema.print_sql(sys.stdout.write)
     return DONE

@@ -19,6 +19,7 @@ from holdfast.runtime.cli.parser import Commands, Parser, count, event_id, numbe
 from holdfast.runtime.cli.progress import Progress
 from holdfast.runtime.cli.table import Column
 from holdfast.runtime.cli.times import cell, span, told
+from holdfast.runtime.inside import inside
 from holdfast.store.event_records import OutboxEvent
 
 _COLUMNS = (
@@ -99,7 +100,7 @@ async def show(hf: Holdfast, options: Namespace) -> int:
     if event is None:
         complain(f"There is no event {options.event}. `holdfast outbox list` shows the newest.")
         return NOT_AS_WISHED
-    data = MASK if hf.bus.catalog.is_secret(event.type) else event.data
+    data = MASK if inside(hf).bus.catalog.is_secret(event.type) else event.data
     if options.json:
         document({**_plain(event), "data": data if data == MASK else msgspec.json.decode(data)})
         return DONE

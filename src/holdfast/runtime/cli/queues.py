@@ -15,6 +15,7 @@ from holdfast.runtime.cli.output import complain, document, say, show_table
 from holdfast.runtime.cli.parser import Commands
 from holdfast.runtime.cli.table import Column
 from holdfast.runtime.cli.times import ago
+from holdfast.runtime.inside import inside
 from holdfast.store.records import Count, Paused
 from holdfast.store.states import State
 
@@ -101,7 +102,7 @@ async def pause(hf: Holdfast, options: Namespace) -> int:
 async def _known(hf: Holdfast) -> set[str]:
     """Queues that have jobs, that a live worker serves, or that a task of the program has."""
     served = {queue for each in await hf.workers.list(limit=1000) for queue in each.queues}
-    return {each.queue for each in await hf.queues.count()} | served | hf.registry.queues
+    return {each.queue for each in await hf.queues.count()} | served | inside(hf).registry.queues
 
 
 async def resume(hf: Holdfast, options: Namespace) -> int:

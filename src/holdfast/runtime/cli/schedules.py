@@ -16,6 +16,7 @@ from holdfast.runtime.cli.output import complain, document, say, show_fields, sh
 from holdfast.runtime.cli.parser import Commands
 from holdfast.runtime.cli.table import Column
 from holdfast.runtime.cli.times import ago, cell, told
+from holdfast.runtime.inside import inside
 
 _COLUMNS = (Column("schedule"), Column("when"), Column("missed"), Column("last"), Column("next"))
 _FIRES = 10
@@ -36,7 +37,7 @@ def add(commands: Commands) -> None:
 
 async def list_schedules(hf: Holdfast, options: Namespace) -> int:
     now = await hf.store.now()
-    found = [await _described(hf, schedule, now) for schedule in hf.registry.schedules.values()]
+    found = [await _described(hf, schedule, now) for schedule in inside(hf).registry.schedules.values()]
     if options.json:
         document({"schedules": found})
         return DONE
@@ -69,8 +70,8 @@ async def _described(hf: Holdfast, schedule: Schedule, now: float) -> dict[str, 
 
 
 async def show(hf: Holdfast, options: Namespace) -> int:
-    if (schedule := hf.registry.schedules.get(options.name)) is None:
-        names = ", ".join(hf.registry.schedules) or "none"
+    if (schedule := inside(hf).registry.schedules.get(options.name)) is None:
+        names = ", ".join(inside(hf).registry.schedules) or "none"
         complain(f"The program has no schedule {options.name!r}. There are: {names}.")
         return NOT_AS_WISHED
     now = await hf.store.now()

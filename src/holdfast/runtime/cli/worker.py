@@ -16,6 +16,7 @@ from holdfast.runtime.app import Holdfast
 from holdfast.runtime.cli.environment import Given
 from holdfast.runtime.cli.logging_options import add_logging, begin_log, end_log, logging_arguments
 from holdfast.runtime.cli.parser import count
+from holdfast.runtime.inside import inside
 from holdfast.runtime.loading import load_app
 from holdfast.runtime.supervisor import SUPERVISOR, Supervisor
 from holdfast.runtime.worker_process import WorkerOptions, run_worker, tell_exit
@@ -102,7 +103,7 @@ async def _supervise(hf: Holdfast, options: argparse.Namespace, chosen: WorkerOp
     processes = check_int("processes", options.processes, 1, 1_000)
     async with hf:
         await check_tables(hf.store)  # or children would be started for ever
-        deaths = Deaths(hf.store, hf.registry, hf.portal)
+        deaths = Deaths(hf.store, inside(hf).registry, inside(hf).portal)
         supervisor = Supervisor(
             lambda name: _child(options, name),
             deaths.rescue_worker,
