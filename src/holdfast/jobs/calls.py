@@ -14,9 +14,9 @@ from weakref import WeakKeyDictionary
 from holdfast.guards.backoff import Backoff
 from holdfast.jobs.control import Control
 from holdfast.kernel.awaits import Awaits, is_async, watching
-from holdfast.kernel.clock import sleep, timeout
+from holdfast.kernel.clock import monotonic, sleep, timeout
 from holdfast.kernel.codec import canonical, decode_stored
-from holdfast.kernel.errors import PayloadError, UsageError
+from holdfast.kernel.errors import DeadlinePassed, PayloadError, Refused, UsageError
 from holdfast.kernel.names import check_seconds
 from holdfast.kernel.show import show
 from holdfast.kernel.threads import Caller, LoopThreads
@@ -65,6 +65,8 @@ class Call:
             raise UsageError(f"retry is a Backoff, such as Backoff(attempts=3); not {show(retry)}.")
         self._function, self._args, self._threads = function, tuple(args), threads or _ON_LOOP
         self._has_place = False
+        self.calls = 0  # that were made, and nobody has counted yet
+        self.began: float | None = None  # on the monotonic clock: when the last of them did
         self.cut_off: TimeoutError | None = None  # how its last call ended, when that took too long
         self.retry = retry or ONCE
         self._limit = None if limit is None else check_seconds("timeout", limit, minimum=0.001)
@@ -79,7 +81,15 @@ class Call:
             raise
 
     async def once(self) -> Any:
-        return await self.beside(self._function)
+        """Call it, and count that, unless a guard inside has refused: then nothing was called."""
+        before = self.calls, self.began
+        self.calls, self.began = self.calls + 1, monotonic()
+        try:
+            return await self.beside(self._function)
+        except Refused as error:
+            if was_not_made(error):
+                self.calls, self.began = before
+            raise
 
     async def beside(self, function: Callable[..., Any]) -> Any:
         """A function with these arguments. Its time begins when there is a thread for it."""
@@ -161,6 +171,11 @@ class Call:
         """Of what it is called with, as far as that can be written down: else of its type."""
         given = [*_bound(self._function), *self._args]
         return hashlib.sha256("\n".join(_written(each) for each in given).encode()).hexdigest()[:32]
+
+
+def was_not_made(error: BaseException) -> bool:
+    """Whether a call that ended so did not take place. A deadline may end one in the middle of it."""
+    return isinstance(error, Refused) and not isinstance(error, DeadlinePassed)
 
 
 def _called(function: Callable[..., Any], args: Sequence[Any], awaits: Awaits) -> Any:

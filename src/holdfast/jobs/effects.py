@@ -10,7 +10,7 @@ from typing import Any, Generic, Literal, TypeVar
 import msgspec
 
 from holdfast.guards.backoff import check_errors
-from holdfast.jobs.calls import Call
+from holdfast.jobs.calls import Call, was_not_made
 from holdfast.jobs.control import Control, Snooze
 from holdfast.jobs.step_log import Place
 from holdfast.jobs.steps import CUT_OFF, Steps
@@ -114,7 +114,7 @@ class Effect:
                 return await self._done(found.result, found=True)
             await self._call.prepare(self._begin)
             try:
-                result = await self._call.once()
+                result = await self._counted_call()
             except asyncio.CancelledError:
                 if self._place.kind is Kind.AT_LEAST_ONCE:
                     self._failed(TimeoutError(CUT_OFF))
@@ -131,6 +131,12 @@ class Effect:
             else:
                 crashpoint("effect.called")
                 return await self._done(result)
+
+    async def _counted_call(self) -> Any:
+        try:
+            return await self._call.once()
+        finally:
+            self._place.called(self._call)
 
     async def _wait(self, attempt: int) -> None:
         """Until it may be called again."""
@@ -158,7 +164,7 @@ class Effect:
             self._place.kind = self._manner.kind
         self._called = True
         try:
-            await self._write(Progress.BEGUN)
+            await self._steps.log.write(self._place, Progress.BEGUN, intent=True)
             crashpoint("effect.begun")
             self._check_held()
             self._steps.check_goes_on()
@@ -175,12 +181,14 @@ class Effect:
         if error is not self._call.cut_off and isinstance(error, (Control, *self._manner.not_done)):
             await self._not_done()
             return None
-        return await self._looked_up(self._steps.told(error))
+        found = await self._looked_up(self._steps.told(error))
+        if found is None and was_not_made(error) and self._place.name in self._steps.log.open:
+            await self._write(Progress.BEGUN)  # of a call before it
+        return found
 
     async def _not_done(self) -> None:
         """Of the last call that is known; of one before it, which could be repeated, nothing is."""
-        if not self._in_doubt:
-            await self._write(Progress.FAILED)
+        await self._write(Progress.BEGUN if self._in_doubt else Progress.FAILED)
 
     # --- when nobody knows whether it was done ---
 

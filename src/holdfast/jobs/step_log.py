@@ -7,6 +7,7 @@ from collections.abc import Callable
 
 import msgspec
 
+from holdfast.jobs.calls import Call
 from holdfast.jobs.patience import patiently
 from holdfast.kernel.clock import monotonic
 from holdfast.kernel.codec import encode
@@ -34,6 +35,8 @@ class Place(msgspec.Struct):
     plan: str | None = None  # how it is undone, written with its intent
     tries: int = 0  # that have failed, as far as somebody has to know
     error: str | None = None  # of the last one
+    calls: int = 0  # that were made, by this run and earlier ones
+    last_call: float | None = None  # on the monotonic clock: when the last one of this run began
     doubted: bool = False  # it has failed, and nobody knows whether it was done
 
     @property
@@ -50,12 +53,24 @@ class Place(msgspec.Struct):
     def is_recorded(self) -> bool:
         return self.progress in _RECORDED
 
+    def called(self, call: Call) -> None:
+        """Count what this run has called since it was counted last."""
+        self.calls, call.calls = self.calls + call.calls, 0
+        self.last_call = call.began
+
     def anew(self, kind: Kind) -> Place:
         """It has failed, and is asked for again in the same run."""
         self.kind, self.tries = kind, 0
         if self.record is not None:
             self.record = msgspec.structs.replace(self.record, progress=Progress.FAILED)
         return self
+
+
+def _took(place: Place) -> float | None:
+    """Of what has no intent, which would say it by the database's clock."""
+    if place.kind is not Kind.STEP or place.last_call is None:
+        return None
+    return monotonic() - place.last_call
 
 
 class StepLog:
@@ -96,11 +111,14 @@ class StepLog:
         progress: Progress,
         *,
         result: str | None = None,
+        intent: bool = False,
     ) -> None:
+        """`intent`: a call follows, unless something comes between."""
         step = Step(
             name=place.name, number=place.number, branch=place.branch,
             kind=place.kind, progress=progress, fingerprint=place.fingerprint, result=result,
-            plan=place.plan, tries=place.tries, error=place.error,
+            plan=place.plan, tries=place.tries, error=place.error, calls=place.calls, intent=intent,
+            took=_took(place),
         )  # fmt: skip
         write, claim = self._store.write, self._claim
         self._unheard.pop(place.name, None)
@@ -127,7 +145,13 @@ class StepLog:
         for record in self.known.values():
             if record.progress in OPEN and record.name not in self._written:
                 self.open[record.name] = Place(
-                    record.name, record.number, record.branch, record, record.kind, record.fingerprint
+                    record.name,
+                    record.number,
+                    record.branch,
+                    record,
+                    record.kind,
+                    record.fingerprint,
+                    calls=record.calls,
                 )
         return [
             place

@@ -146,7 +146,7 @@ class Steps:
         record = self._next_in_order(name, branch)
         self._last[branch] = name
         if record is not None:
-            return Place(name, record.number, branch, record, kind, tries=record.tries)
+            return Place(name, record.number, branch, record, kind, tries=record.tries, calls=record.calls)
         if self._number >= MOST_STEPS:
             raise UsageError(
                 f"A job has at most {MOST_STEPS:,} steps, and so has a saga, whose waits are steps. Make a job, or a saga, of each part."
@@ -391,5 +391,7 @@ async def run_step(steps: Steps, name: str, call: Call, *, branch: str | None = 
         except Exception as error:
             steps.failed(place, error)
             raise
+        finally:
+            place.called(call)
         crashpoint("step.called")
         return await steps.done(place, call, result)

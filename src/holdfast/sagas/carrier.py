@@ -193,7 +193,7 @@ class Carrier:
         return Step(
             name=place.name, number=place.number, branch=place.branch, kind=place.kind, fingerprint=place.fingerprint,
             progress=Progress.BEGUN if is_open and place.kind is not Kind.STEP else Progress.FAILED,
-            plan=place.plan, tries=place.tries, error=place.error,
+            plan=place.plan, tries=place.tries, error=place.error, calls=place.calls,
         )  # fmt: skip
 
     def _told(self, error: Exception) -> str:

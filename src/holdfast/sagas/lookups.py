@@ -84,6 +84,7 @@ def as_step(record: StepRecord, progress: Progress, result: str | None = None) -
     return Step(
         name=record.name, number=record.number, kind=record.kind, progress=progress, branch=record.branch,
         fingerprint=record.fingerprint, result=result, tries=record.tries, error=record.error,
+        calls=record.calls,
     )  # fmt: skip
 
 

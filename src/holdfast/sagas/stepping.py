@@ -124,7 +124,7 @@ async def plain_step(steps: Steps, name: str, call: Call) -> Any:
 async def _called(steps: Steps, place: Place, call: Call) -> Any:
     while True:
         try:
-            return await call.once()
+            return await _counted(place, call)
         except asyncio.CancelledError:
             steps.failed(place, TimeoutError(CUT_OFF))
             raise
@@ -136,6 +136,13 @@ async def _called(steps: Steps, place: Place, call: Call) -> Any:
                 steps.failed(place, error)
                 raise
         await _wait(steps, place, call.retry.delay(place.tries))
+
+
+async def _counted(place: Place, call: Call) -> Any:
+    try:
+        return await call.once()
+    finally:
+        place.called(call)
 
 
 async def _wait(steps: Steps, place: Place, delay: float) -> None:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 
+from msgspec.structs import replace
+
 from holdfast.jobs.attempt import Attempt
 from holdfast.jobs.calls import Call
 from holdfast.jobs.control import Control, Retry, Snooze, Suspended
@@ -78,8 +80,9 @@ class Undoing:
         number = self._number if undo is None else undo.number
         self._number += undo is None
         step = Step(
-            name=f"{UNDO}{record.name}", number=number, kind=Kind.AT_LEAST_ONCE, progress=Progress.BEGUN
-        )
+            name=f"{UNDO}{record.name}", number=number, kind=Kind.AT_LEAST_ONCE, progress=Progress.BEGUN,
+            calls=0 if undo is None else undo.calls,
+        )  # fmt: skip
         if plan.child is not None:
             await self._log.keep(step)
             await self._children.undo(plan.child, record, step)
@@ -115,9 +118,10 @@ class Undoing:
 
     async def _until_done(self, step: Step, tries: int, call: Call) -> None:
         while True:
-            await self._log.keep(_tried(step, tries))
+            await self._log.keep(replace(_tried(step, tries), intent=True))
             crashpoint("undo.begun")
             self._attempt.check_held()
+            step = replace(step, calls=step.calls + 1)
             try:
                 await call.once()
             except (asyncio.CancelledError, SystemExit) as error:
@@ -158,5 +162,11 @@ class Undoing:
 
 def _tried(step: Step, tries: int, progress: Progress = Progress.BEGUN, error: str | None = None) -> Step:
     return Step(
-        name=step.name, number=step.number, kind=step.kind, progress=progress, tries=tries, error=error
+        name=step.name,
+        number=step.number,
+        kind=step.kind,
+        progress=progress,
+        tries=tries,
+        error=error,
+        calls=step.calls,
     )

@@ -8,13 +8,14 @@ from typing import Literal
 import msgspec
 
 from holdfast.kernel.errors import UsageError
-from holdfast.kernel.names import check_int, check_name, check_text
+from holdfast.kernel.names import check_int, check_name, check_seconds, check_text
 from holdfast.kernel.outcomes import RESULT_LIMIT
 from holdfast.kernel.show import show
 
 UNDECIDED_SHOWN = 20  # of one job in a listing
 PLAN_LIMIT = 64 * 1024  # bytes of JSON text
 MOST_TRIES = 1_000_000
+LAST_CALL = 2**31 - 2  # one more may be counted when it is read
 MOST_STEPS = 10_000  # of one job: a later attempt reads all of them
 LAST_NUMBER = 2 * MOST_STEPS  # of a saga that undoes all of them: each undo is a step too
 
@@ -57,6 +58,9 @@ class Step(msgspec.Struct, frozen=True, kw_only=True):
     plan: str | None = None  # of a saga's step: how it is undone, as JSON text; None leaves what was written
     tries: int = 0  # that have failed, as far as somebody has to know
     error: str | None = None  # of the last one
+    calls: int = 0  # that were made, also by earlier runs; what was written of more stays
+    intent: bool = False  # another call may be made from now on
+    took: float | None = None  # seconds since the last call began, of one that had no intent
 
     def __post_init__(self) -> None:
         check_name("step", self.name)
@@ -74,6 +78,9 @@ class Step(msgspec.Struct, frozen=True, kw_only=True):
         check_int("The tries of a step", self.tries, 0, MOST_TRIES)
         if self.error is not None:
             check_text("error", self.error, RESULT_LIMIT)
+        check_int("The calls of a step", self.calls, 0, LAST_CALL)
+        if self.took is not None:
+            check_seconds("took", self.took)
 
 
 class StepRecord(msgspec.Struct, frozen=True, kw_only=True):
@@ -93,6 +100,8 @@ class StepRecord(msgspec.Struct, frozen=True, kw_only=True):
     plan: str | None = None
     tries: int = 0
     error: str | None = None
+    begun_at: float | None = None  # when the last call that counted began; None: none was made
+    calls: int = 0  # that were made, or may have been; one that a guard refused before is none
 
 
 class Undecided(msgspec.Struct, frozen=True):

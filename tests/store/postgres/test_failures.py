@@ -331,6 +331,7 @@ async def test_without_tables_every_verb_says_migrate(empty_postgres_url):
         "0014_workers",
         "0015_waits_for",
         "0016_paused_share",
+        "0017_calls",
     ]
     await store.close()
 

@@ -260,6 +260,7 @@ async def test_migrate_takes_as_long_as_it_takes(empty_postgres_url):
         "0014_workers",
         "0015_waits_for",
         "0016_paused_share",
+        "0017_calls",
     ]
     await slow.close()
 

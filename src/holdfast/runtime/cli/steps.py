@@ -17,7 +17,7 @@ from holdfast.store.records import JobRecord
 from holdfast.store.steps import Progress, StepRecord
 
 _RESULT_SHOWN = 60  # places: a result may have 256 KiB, and `--json` has all of it
-_LISTED = ("name", "number", "kind", "progress", "branch", "token", "first_at", "at")
+_LISTED = ("name", "number", "kind", "progress", "branch", "token", "first_at", "begun_at", "at", "calls")
 _COLUMNS = (
     Column("step"),
     Column("kind"),
@@ -59,7 +59,7 @@ def _row(record: JobRecord, step: StepRecord, now: float) -> list[object]:
         step.name,
         step.kind,
         step.progress,
-        cell(step.first_at, now),
+        cell(step.first_at if step.begun_at is None else step.begun_at, now),
         cell(step.at, now),
         step.token,
         short,

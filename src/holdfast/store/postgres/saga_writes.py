@@ -71,6 +71,9 @@ def _columns(writes: Sequence[SagaWrite]) -> tuple[list[Any], ...]:
         [None if step is None else step.plan for step in steps],
         [None if step is None else step.tries for step in steps],
         [None if step is None else step.error for step in steps],
+        [None if step is None else step.calls for step in steps],
+        [None if step is None else step.intent for step in steps],
+        [None if step is None else step.took for step in steps],
         [None if move is None else move.state.value for move in moves],
         [move is not None and move.undoing for move in moves],
         [None if move is None else move.error for move in moves],
@@ -93,11 +96,11 @@ WITH held AS MATERIALIZED (
         s.asked IS NOT NULL AND s.pivot IS NULL AND NOT s.undoing AND NOT g.undoing AS wanted,
         g.state IS NOT NULL AND s.finished_at IS NULL
             AND (g.state <> 'done' OR s.asked IS NULL OR s.pivot IS NOT NULL)
-            AND (g.state NOT IN ('done', 'undone') OR NOT s.watched OR $21::bool) AS moves
+            AND (g.state NOT IN ('done', 'undone') OR NOT s.watched OR $24::bool) AS moves
     FROM unnest($1::uuid[], $2::bigint[], $3::text[], $4::int[], $5::text[], $6::text[], $7::text[], $8::text[],
-        $9::text[], $10::text[], $11::int[], $12::text[], $13::text[], $14::bool[], $15::text[], $16::text[],
-        $17::text[], $18::text[], $19::bool[], $20::float8[])
-        AS g(id, token, name, number, kind, progress, branch, fingerprint, result, plan, tries, error,
+        $9::text[], $10::text[], $11::int[], $12::text[], $13::int[], $14::bool[], $15::float8[], $16::text[],
+        $17::bool[], $18::text[], $19::text[], $20::text[], $21::text[], $22::bool[], $23::float8[])
+        AS g(id, token, name, number, kind, progress, branch, fingerprint, result, plan, tries, error, calls, intent, took,
             state, undoing, saga_error, saga_result, pivot, waits, rests, after), holdfast.job j, holdfast.saga s
     WHERE {held_by("g")} AND s.job_id = ANY(ARRAY[g.id]) AND {SOON if impatient else "true"}
     ORDER BY g.id FOR UPDATE OF j, s),

@@ -57,19 +57,25 @@ def _columns(writes: Sequence[Write]) -> tuple[list[Any], ...]:
         [each.step.plan for each in writes],
         [each.step.tries for each in writes],
         [each.step.error for each in writes],
+        [each.step.calls for each in writes],
+        [each.step.intent for each in writes],
+        [each.step.took for each in writes],
     )
 
 
 # From `held`: rows of what is given, of the generation and of the moment.
 KEEP = """
 INSERT INTO holdfast.step AS s (job_id, generation, name, number, token, first_at, at, kind, progress, branch,
-    fingerprint, result, plan, tries, error)
-SELECT id, generation, name, number, token, now, now, kind, progress, branch, fingerprint, result, plan, tries, error
+    fingerprint, result, plan, tries, error, calls, intent_at, begun_at)
+SELECT id, generation, name, number, token, now, now, kind, progress, branch, fingerprint, result, plan, tries, error,
+    calls, CASE WHEN intent THEN now END, now - make_interval(secs => took)
 FROM held WHERE name IS NOT NULL
 ON CONFLICT (job_id, generation, name) DO UPDATE SET token = excluded.token, at = excluded.at, kind = excluded.kind,
     progress = excluded.progress, fingerprint = excluded.fingerprint,
     result = CASE excluded.progress WHEN 'aside' THEN s.result ELSE excluded.result END,
-    plan = coalesce(excluded.plan, s.plan), tries = excluded.tries, error = excluded.error
+    plan = coalesce(excluded.plan, s.plan), tries = excluded.tries, error = excluded.error,
+    calls = greatest(excluded.calls, s.calls), intent_at = excluded.intent_at,
+    begun_at = coalesce(excluded.begun_at, CASE WHEN excluded.calls > s.calls THEN s.intent_at END, s.begun_at)
 WHERE s.progress NOT IN ('done', 'resolved', 'aside') OR (s.token = excluded.token AND s.progress = excluded.progress)
     OR excluded.progress = 'aside' OR (s.progress = 'resolved' AND excluded.progress = 'unknown')"""
 # The job's row is locked until the commit: whoever takes the claim away, or ends the job, waits and then sees what was
@@ -79,8 +85,9 @@ _WRITE = {
 WITH held AS MATERIALIZED (
     SELECT g.*, holdfast.now() AS now, j.generation, j.steps_of
     FROM unnest($1::uuid[], $2::bigint[], $3::text[], $4::int[], $5::text[], $6::text[], $7::text[], $8::text[],
-        $9::text[], $10::text[], $11::int[], $12::text[])
-        AS g(id, token, name, number, kind, progress, branch, fingerprint, result, plan, tries, error), holdfast.job j
+        $9::text[], $10::text[], $11::int[], $12::text[], $13::int[], $14::bool[], $15::float8[])
+        AS g(id, token, name, number, kind, progress, branch, fingerprint, result, plan, tries, error, calls, intent, took),
+        holdfast.job j
     WHERE {held_by("g")} AND {SOON if impatient else "true"} ORDER BY g.id FOR UPDATE OF j),
 marked AS (
     UPDATE holdfast.job j SET steps_of = j.generation
@@ -103,7 +110,8 @@ def load(wanted: Sequence[Wanted]) -> Procedure[list[list[StepRecord]]]:
 # One job after the other, as `same_id` says.
 _LOAD = """
 SELECT g.place, s.name, s.number, s.kind, s.progress, s.branch, s.fingerprint, s.result, s.token,
-    date_part('epoch', s.first_at), date_part('epoch', s.at), date_part('epoch', holdfast.now()), s.plan, s.tries, s.error
+    date_part('epoch', s.first_at), date_part('epoch', s.at), date_part('epoch', holdfast.now()), s.plan, s.tries, s.error,
+    date_part('epoch', coalesce(s.intent_at, s.begun_at)), s.calls + (s.intent_at IS NOT NULL)::int
 FROM unnest($1::uuid[], $2::int[]) WITH ORDINALITY AS g(id, generation, place), holdfast.step s
 WHERE s.job_id = ANY(ARRAY[g.id]) AND s.generation = g.generation ORDER BY s.number, s.name"""
 
@@ -112,7 +120,7 @@ def _record(row: Sequence[Any]) -> StepRecord:
     return StepRecord(
         name=row[0], number=row[1], kind=Kind(row[2]), progress=Progress(row[3]), branch=row[4],
         fingerprint=row[5], result=row[6], token=row[7], first_at=row[8], at=row[9], now=row[10],
-        plan=row[11], tries=row[12], error=row[13],
+        plan=row[11], tries=row[12], error=row[13], begun_at=row[14], calls=row[15],
     )  # fmt: skip
 
 

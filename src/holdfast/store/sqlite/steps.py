@@ -18,20 +18,22 @@ from holdfast.store.steps import UNDECIDED_SHOWN, Kind, Progress, Resolved, Step
 # What is done stays as it is, whatever of the same run comes late; it may say it again, after a lost answer.
 _WRITE = """
     INSERT INTO holdfast_step (seq, generation, name, number, token, first_at, at, kind, progress, branch,
-        fingerprint, result, plan, tries, error)
-    SELECT r.seq, j.generation, ?4, ?5, r.token, ?6, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14
+        fingerprint, result, plan, tries, error, calls, intent_at, begun_at)
+    SELECT r.seq, j.generation, ?4, ?5, r.token, ?6, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, iif(?16, ?6, NULL), ?6 - ?17
     FROM holdfast_running AS r CROSS JOIN holdfast_job AS j USING (seq)
     WHERE r.seq = ?1 AND r.token = ?2 AND j.id = ?3
     ON CONFLICT (seq, generation, name) DO UPDATE SET token = excluded.token, at = excluded.at, kind = excluded.kind,
         progress = excluded.progress, fingerprint = excluded.fingerprint,
         result = iif(excluded.progress = 'aside', result, excluded.result),
-        plan = coalesce(excluded.plan, plan), tries = excluded.tries, error = excluded.error
+        plan = coalesce(excluded.plan, plan), tries = excluded.tries, error = excluded.error,
+        calls = max(excluded.calls, calls), intent_at = excluded.intent_at,
+        begun_at = coalesce(excluded.begun_at, iif(excluded.calls > calls, intent_at, NULL), begun_at)
     WHERE progress NOT IN ('done', 'resolved', 'aside') OR (token = excluded.token AND progress = excluded.progress)
         OR excluded.progress = 'aside' OR (progress = 'resolved' AND excluded.progress = 'unknown')"""
 _HAS_STEPS = "UPDATE holdfast_job SET steps_of = generation WHERE seq = ? AND steps_of IS NOT generation"
 _LOAD = """
     SELECT s.name, s.number, s.kind, s.progress, s.branch, s.fingerprint, s.result, s.token, s.first_at, s.at,
-        s.plan, s.tries, s.error
+        s.plan, s.tries, s.error, coalesce(s.intent_at, s.begun_at), s.calls + (s.intent_at IS NOT NULL)
     FROM holdfast_job AS j CROSS JOIN holdfast_step AS s USING (seq)
     WHERE j.id = ? AND s.generation = ? ORDER BY s.number, s.name"""
 _UNKNOWN = """
@@ -56,7 +58,8 @@ def write(db: Db, claim: Claim, step: Step) -> bool:
     held = (claim.row, claim.token, claim.job_id)
     how = (step.kind, step.progress, step.branch, step.fingerprint, step.result)
     if_again = (step.plan, step.tries, step.error)
-    if not db.run(_WRITE, *held, step.name, step.number, db.now, *how, *if_again):
+    calls = (step.calls, step.intent, step.took)
+    if not db.run(_WRITE, *held, step.name, step.number, db.now, *how, *if_again, *calls):
         return False
     db.run(_HAS_STEPS, claim.row)
     return True
@@ -70,7 +73,7 @@ def _record(row: Row, now: float) -> StepRecord:
     return StepRecord(
         name=row[0], number=row[1], kind=Kind(row[2]), progress=Progress(row[3]), branch=row[4],
         fingerprint=row[5], result=row[6], token=row[7], first_at=row[8], at=row[9], now=now,
-        plan=row[10], tries=row[11], error=row[12],
+        plan=row[10], tries=row[11], error=row[12], begun_at=row[13], calls=row[14],
     )  # fmt: skip
 
 

@@ -22,6 +22,7 @@ if (_pytest := sys.modules.get("pytest")) is not None:
 from holdfast.testing.conformance.audit import AuditConformance
 from holdfast.testing.conformance.breakers import SharedGuardsConformance
 from holdfast.testing.conformance.cache import CacheConformance, SharedCacheConformance
+from holdfast.testing.conformance.calls import CallsConformance
 from holdfast.testing.conformance.claims import ClaimsConformance
 from holdfast.testing.conformance.dead import DeadConformance
 from holdfast.testing.conformance.diagnosis import DiagnosisConformance
@@ -64,6 +65,7 @@ from holdfast.testing.conformance.workers import WorkersConformance
 __all__ = [
     "AuditConformance",
     "CacheConformance",
+    "CallsConformance",
     "ClaimsConformance",
     "Conformance",
     "DeadConformance",
@@ -120,6 +122,7 @@ class StoreConformance(
     HeldConformance,
     DeadConformance,
     StepsConformance,
+    CallsConformance,
     UnknownConformance,
     DoubtsConformance,
     WakeupsConformance,
