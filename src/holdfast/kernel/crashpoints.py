@@ -30,6 +30,8 @@ CRASHPOINTS = {
     "relay.after_publish": "the broker has the events, and the outbox does not know",
     "consumer.fetched": "a consumer has messages of a broker, and has stored nothing of them",
     "consumer.after_deliver": "a message is stored as a job, and the broker does not know",
+    "request.before_commit": "the handler has answered, and its rows are not committed",
+    "request.after_commit": "the rows of a request and its answer are committed, and the client does not know",
 }
 
 

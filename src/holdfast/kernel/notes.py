@@ -192,6 +192,12 @@ _PROCESS = (
     ("fork.child_not_told", "heir error", ERROR, "{heir} could not be made ready in a forked child: {error}"),
     ("reply.unheard", "count", DEBUG, "{count} answers found nobody who waits for them: their event loop is closed"),
 )  # fmt: skip
+_WEB = (
+    ("request.failed", "method path code error", ERROR, "{method} {path} failed: {error}"),
+    ("request.refused", "method path code error", WARNING, "{method} {path} is answered with {code}: {error}"),
+    ("request.key_lost", "key", WARNING, "the request with the idempotency key {key} took longer than its lease, and another has the key: nothing of it is kept"),
+    ("request.key_kept", "key error", WARNING, "the idempotency key {key} could not be given back, and is free when its lease ends: {error}"),
+)  # fmt: skip
 NOTES = {
     name: _entry(f"holdfast.{logger}", name, fields, level, sentence)
     for logger, entries in {
@@ -206,6 +212,7 @@ NOTES = {
         "cache": _CACHE,
         "store": _STORE,
         "process": _PROCESS,
+        "web": _WEB,
     }.items()
     for name, fields, level, sentence in entries
 }

@@ -1,0 +1,7 @@
+"""The edge: ASGI middleware for idempotent, limited and correlated HTTP, and the kit for pages."""
+
+from holdfast.web.idempotency.middleware import IdempotencyKeys
+from holdfast.web.idempotency.request import request_session, request_tx
+from holdfast.web.problems import Problem, Problems, problem_of
+
+__all__ = ["IdempotencyKeys", "Problem", "Problems", "problem_of", "request_session", "request_tx"]

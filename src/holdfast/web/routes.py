@@ -1,0 +1,45 @@
+"""Which route a request is for, told by patterns such as `POST /orders/{id}`: middleware runs before any router."""
+
+from __future__ import annotations
+
+import re
+
+from holdfast.kernel.errors import UsageError
+from holdfast.kernel.show import show
+from holdfast.web.asgi import Scope, path_of
+
+_PATTERN = re.compile(r"([A-Z]+|\*) (/\S*)")
+_PART = re.compile(r"\{[a-z_][a-z0-9_]*(:path)?\}", re.IGNORECASE)
+
+
+class Route:
+    """One pattern. `{id}` stands for one segment of the path, `{rest:path}` for all that follow, `*` for every method."""
+
+    def __init__(self, pattern: str) -> None:
+        if (found := _PATTERN.fullmatch(str(pattern))) is None:
+            raise UsageError(
+                f"A route is a method and a path, such as 'POST /orders/{{id}}'; not {show(pattern)}."
+            )
+        self.name, self.method, self._path = pattern, found[1], _compiled(found[2])
+
+    def fits(self, method: str, path: str) -> bool:
+        return self.method in ("*", method) and self._path.fullmatch(path) is not None
+
+
+class Routes:
+    """Patterns in their order; the first that fits is the route."""
+
+    def __init__(self, patterns: tuple[str, ...] | list[str]) -> None:
+        self._routes = [Route(pattern) for pattern in patterns]
+
+    def find(self, scope: Scope) -> str | None:
+        method, path = scope["method"], path_of(scope)
+        return next((route.name for route in self._routes if route.fits(method, path)), None)
+
+
+def _compiled(path: str) -> re.Pattern[str]:
+    parts, last = [], 0
+    for found in _PART.finditer(path):
+        parts += [re.escape(path[last : found.start()]), ".+" if found[1] else "[^/]+"]
+        last = found.end()
+    return re.compile("".join([*parts, re.escape(path[last:])]))
