@@ -14,6 +14,7 @@ LAYERS = {
     "store": 2,
     "transport": 2,
     "vault": 2,
+    "mail": 2,
     "blobs": 2,
     "fleet": 3,
     "sqlalchemy": 3,

@@ -172,6 +172,10 @@ _CACHE = (
     ("cache.invalidation_lost", "place number", ERROR, "{number} invalidations are forgotten: the cache in {place} has not answered for too long"),
     ("cache.invalidation_owed", "place number", WARNING, "{number} invalidations have not reached the cache in {place} yet"),
 )  # fmt: skip
+_MAIL = (
+    ("mail.sent", "job message to", DEBUG, "job {job} has sent the mail {message} to {to}"),
+    ("mail.refused", "job message to error", WARNING, "the mail {message} of job {job} to {to} is refused for good: {error}"),
+)  # fmt: skip
 _STORE = (
     ("store.tried_again", "store error", WARNING, "{store} is asked again: {error}"),
     ("store.not_durable", "store setting", WARNING, "{setting} is off in {store}: a power failure can lose what was acknowledged"),
@@ -210,6 +214,7 @@ NOTES = {
         "sagas": _SAGAS,
         "views": _VIEWS,
         "cache": _CACHE,
+        "mail": _MAIL,
         "store": _STORE,
         "process": _PROCESS,
         "web": _WEB,

@@ -27,6 +27,7 @@ from holdfast.kernel.errors import StoreUnavailable, UsageError
 from holdfast.kernel.forks import tell_child
 from holdfast.kernel.service import Service
 from holdfast.kernel.spawn import over, spawn, to_its_end
+from holdfast.mail.settings import MailSettings, settings_of
 from holdfast.runtime.blocking import Blocking
 from holdfast.runtime.config import Location, cache_at, guards_at, locate, open_store, transport_at
 from holdfast.runtime.declaring import Declaring
@@ -35,6 +36,7 @@ from holdfast.runtime.declaring_sagas import DeclaringSagas
 from holdfast.runtime.declaring_views import DeclaringViews
 from holdfast.runtime.eventing import Eventing
 from holdfast.runtime.inside import Inside
+from holdfast.runtime.mailing import ProgramMail
 from holdfast.runtime.outbox import OutboxView
 from holdfast.runtime.vaulting import ProgramVault
 from holdfast.runtime.views import JobsView, QueuesView
@@ -61,7 +63,7 @@ class Holdfast(Declaring, DeclaringSagas, DeclaringViews, DeclaresCache, Eventin
     that opens the store, and leaving closes it. `guards="redis://…"`, or HOLDFAST_GUARDS_URL, is where guards meet when the
     database shall not be troubled by them. `transport="redis://…"` or `"nats://…"`, or HOLDFAST_TRANSPORT_URL, is the broker that
     carries events; without one the database itself does. `cache="redis://…"`, or HOLDFAST_CACHE_URL, is where values of cached
-    functions are kept then. `keys`, or HOLDFAST_KEYS, are those of `hf.vault`. A SQLite file brings its tables up to date by itself; on PostgreSQL
+    functions are kept then. `keys`, or HOLDFAST_KEYS, are those of `hf.vault`; `mail`, or HOLDFAST_MAIL_URL, is where `hf.mail` sends to. A SQLite file brings its tables up to date by itself; on PostgreSQL
     that is done by `migrate`, once for each version.
     """
 
@@ -74,6 +76,7 @@ class Holdfast(Declaring, DeclaringSagas, DeclaringViews, DeclaresCache, Eventin
         transport: str | Transport | None = None,
         events: EventSettings | None = None,
         keys: Keyring | str | None = None,
+        mail: MailSettings | str | None = None,
     ) -> None:
         hooks, fleet = Hooks(), GuardFleet()
         registry, enqueuer = Registry(hooks, fleet.add), Enqueuer(hooks)
@@ -84,6 +87,7 @@ class Holdfast(Declaring, DeclaringSagas, DeclaringViews, DeclaresCache, Eventin
         self.cache = Caches(cache_at(cache))
         self._inside.beside = [bus.services, self.views.services, self._saga_services]
         self.vault = ProgramVault(self, keys)
+        self.mail = ProgramMail(self, settings_of(mail))
         self._entered = False
         self._leaving: asyncio.Task[None] | None = None
         self._workers: WeakSet[WorkerService] = WeakSet()

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from holdfast.jobs.dead import DeadLetters
     from holdfast.jobs.unknown import UnknownJobs
     from holdfast.runtime.app import Holdfast
+    from holdfast.runtime.mailing import ProgramMail
     from holdfast.runtime.outbox import OutboxView
     from holdfast.runtime.vaulting import ProgramVault
     from holdfast.runtime.views import JobsView, QueuesView
@@ -50,6 +51,7 @@ class Blocking:
         self.versions = BlockingVersions(portal, hf.versions)
         self.cache = BlockingCache(portal, hf.cache)
         self.vault = BlockingVault(portal, hf.vault)
+        self.mail = BlockingMail(portal, hf.mail)
         self.migrate = Blocks(portal, "hf")(hf.migrate)
 
     def emit(
@@ -196,3 +198,10 @@ class BlockingVault:
         made = Blocks(portal, "hf.vault")
         self.rotate, self.counts = made(vault.rotate), made(vault.counts)
         self.seal, self.open, self.column = vault.seal, vault.open, vault.column
+
+
+class BlockingMail:
+    """`hf.mail`."""
+
+    def __init__(self, portal: Portal, mail: ProgramMail) -> None:
+        self.send = Blocks(portal, "hf.mail")(mail.send)

@@ -5,12 +5,14 @@ from holdfast.testing.clock import ManualClock
 from holdfast.testing.draining import Drained, drain
 from holdfast.testing.freshness import fresh
 from holdfast.testing.inlining import inline
+from holdfast.testing.mailbox import Mailbox, mailbox
 from holdfast.testing.replaying import Replay, replay
 from holdfast.testing.running import Ran
 from holdfast.testing.waits import Wait
 
 __all__ = [
     "Drained",
+    "Mailbox",
     "ManualClock",
     "Ran",
     "Replay",
@@ -21,5 +23,6 @@ __all__ = [
     "enqueued",
     "fresh",
     "inline",
+    "mailbox",
     "replay",
 ]

@@ -1,0 +1,99 @@
+"""No address, subject or header can smuggle a line into a mail; what cannot be sent is refused when it is said."""
+
+from __future__ import annotations
+
+from email import message_from_bytes, policy
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from holdfast.errors import UsageError
+from holdfast.mail import Letter
+from holdfast.mail.addresses import Address, mask, read
+
+FROM, TO = Address("shop@example.org", "Shop"), Address("ada@example.org")
+BREAKS = ["\r\nBcc: eve@example.org", "\nX: y", "\r", "\0", "\x85", "\u2028", "\x1b[2J"]
+
+
+def letter(**changes):
+    return Letter(**{"message_id": "<1@x>", "at": 0.0, "sender": FROM, "to": (TO,), "subject": "Hi", "text": "Hi", **changes})  # fmt: skip
+
+
+@pytest.mark.parametrize("wrong", BREAKS)
+def test_no_control_character_gets_into_a_header(wrong):
+    with pytest.raises(UsageError, match="begins another header"):
+        letter(subject=f"Hi{wrong}")
+    with pytest.raises(UsageError, match="begins another header"):
+        letter(headers={"X-Campaign": f"a{wrong}"})
+    with pytest.raises(UsageError):
+        letter(headers={f"X-A{wrong}": "a"})
+    with pytest.raises(UsageError):
+        read("to", f"ada@example.org{wrong}")
+    with pytest.raises(UsageError):
+        read("to", f"Ada{wrong} <ada@example.org>")
+
+
+@given(st.text(max_size=60), st.text(max_size=30))
+def test_whatever_is_taken_is_one_header(subject, name):
+    try:
+        found = letter(subject=subject, sender=read("sender", f'"{name}" <shop@example.org>'))
+    except UsageError:
+        return
+    message = message_from_bytes(found.render(), policy=policy.default)
+    assert sorted(message.keys()) == sorted(
+        ["From", "To", "Subject", "Date", "Message-ID", "Auto-Submitted", "Content-Type", "Content-Transfer-Encoding", "MIME-Version"]
+    )  # fmt: skip
+    assert message["From"].addresses[0].addr_spec == "shop@example.org"
+
+
+@pytest.mark.parametrize(
+    "name", ["Bcc", "to", "Content-Type", "message-id", "Received", "Resent-To", "X A", "X:", "", "1x"]
+)
+def test_headers_of_ours_and_odd_ones_are_refused(name):
+    with pytest.raises(UsageError):
+        letter(headers={name: "a"})
+
+
+@pytest.mark.parametrize(
+    ("text", "spec", "name"),
+    [
+        ("ada@example.org", "ada@example.org", ""),
+        (" ada@Example.ORG ", "ada@example.org", ""),
+        ("Ada Lovelace <ada@example.org>", "ada@example.org", "Ada Lovelace"),
+        ('"Lovelace, Ada" <ada@example.org>', "ada@example.org", "Lovelace, Ada"),
+        ("a+b.c@mail.example.org", "a+b.c@mail.example.org", ""),
+        ("Zoë <zoe@bücher.example>", "zoe@xn--bcher-kva.example", "Zoë"),
+        ("root@localhost", "root@localhost", ""),
+    ],
+)
+def test_addresses_are_read(text, spec, name):
+    assert read("to", text) == Address(spec, name)
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["", "ada", "@example.org", "ada@", "a b@example.org", "ada@@example.org", "ada@exa mple.org", ".a@x.org", "a..b@x.org",
+     "ada@-x.org", "<ada@example.org", "a@x.org, b@x.org", "ada@[127.0.0.1]", "zoë@example.org", "x" * 65 + "@x.org",
+     "ada@" + "x" * 64 + ".org", "a@x.org> SIZE=1", "ada@example.org>\r\nRCPT TO:<eve@example.org", 17, None],
+)  # fmt: skip
+def test_what_is_no_address_is_refused(text):
+    with pytest.raises(UsageError):
+        read("to", text)
+
+
+def test_two_renderings_are_the_same_bytes():
+    both = letter(
+        text="Hi", html="<p>Hi</p>", subject="Grüezi", sender=read("sender", "Zoë <zoe@example.org>")
+    )
+    assert both.render() == both.render()
+    assert both.render().isascii()
+
+
+def test_a_mail_says_something():
+    with pytest.raises(UsageError, match="text="):
+        letter(text=None)
+
+
+def test_an_address_is_masked():
+    assert mask("ada@example.org") == "a…@example.org"
