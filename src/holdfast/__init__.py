@@ -23,6 +23,7 @@ from holdfast.sagas.plans import Undo
 from holdfast.sagas.running import RunningSaga
 from holdfast.store.event_records import Emitted
 from holdfast.store.ports import Tx
+from holdfast.store.states import State
 
 __all__ = [
     "Backoff",
@@ -43,6 +44,7 @@ __all__ = [
     "RunningSaga",
     "Secret",
     "Snooze",
+    "State",
     "Task",
     "Tx",
     "Undo",

@@ -13,7 +13,7 @@ from models import Kinds, Line, Order, Size
 from sqlalchemy import exc
 from sqlalchemy.orm.exc import StaleDataError
 
-from holdfast import Job
+from holdfast import Job, State
 from holdfast.kernel.errors import TransactionEnded, WrongConnection
 
 
@@ -92,6 +92,18 @@ async def test_or_not_at_all(shop, names, queued):
         await shop.emit("order.placed", {"id": 1}, tx=session)
         await session.rollback()
     assert (await names(shop), await queued(shop), await shop.outbox.find()) == ([], 0, [])
+
+
+async def test_a_job_is_moved_and_cancelled_with_the_row(shop, names):
+    later, gone = [await shop.greet.options(delay=60).enqueue(name) for name in ("ada", "bob")]
+    async with shop.session() as session, session.begin():
+        session.add(Order(name="a"))
+        await session.flush()
+        assert await shop.jobs.move(later.id, delay=0, tx=session) is State.QUEUED
+        assert await shop.jobs.cancel(gone.id, "no", running=False, tx=session) is State.CANCELLED
+    assert await names(shop) == ["a"]
+    assert [(await each.record()).state for each in (later, gone)] == [State.QUEUED, State.CANCELLED]
+    assert (await later.record()).held is None
 
 
 async def test_a_connection_is_a_transaction_too(shop, queued):

@@ -730,7 +730,7 @@ async def test_an_invalidation_that_would_wait_for_itself_is_refused(hf, on, gal
         pytest.skip("only there the transaction is in its way")
     async with hf.transaction():
         for way in (gallery.invalidate, lambda _: hf.cache.invalidate_tags("user:7"), gallery.refresh):
-            with pytest.raises(UsageError, match="Pass tx=tx, or do it after the block"):
+            with pytest.raises(UsageError, match="Pass tx=tx when it takes that"):
                 await way(7)
 
 
@@ -745,7 +745,7 @@ async def test_sync_code_inside_its_transaction_does_not_wait_for_itself(hf, on,
             assert tx.execute("CREATE TABLE t (n INTEGER)") == 0
             assert [gallery.call_sync(7), stale.call_sync(7)] == [2, 1]
             for way in (gallery.invalidate_sync, lambda _: hf.cache.invalidate_tags_sync("user:7")):
-                with pytest.raises(UsageError, match="Pass tx=tx, or do it after the block"):
+                with pytest.raises(UsageError, match="Pass tx=tx when it takes that"):
                     way(7)
         return gallery.invalidate_sync(7)
 

@@ -11,7 +11,7 @@ from holdfast.errors import UsageError
 from holdfast.store.states import State
 from holdfast.testing import drain
 
-REFUSED = r"Pass tx=tx, or do it after the block"
+REFUSED = r"Pass tx=tx when it takes that \(with a session, tx=session\), else do it after the block"
 NESTED = r"tx\.savepoint\(\)"
 
 

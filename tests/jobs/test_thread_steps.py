@@ -66,7 +66,7 @@ async def test_what_would_wait_for_its_own_transaction_is_refused_at_once(hf, ca
     async def other() -> None: ...
 
     def refused(way):
-        with pytest.raises(UsageError, match="Pass tx=tx, or do it after the block"):
+        with pytest.raises(UsageError, match="Pass tx=tx when it takes that"):
             way()
 
     @hf.task(retry=AGAIN)

@@ -108,6 +108,11 @@ def test_guards_have_their_own():
 
 def test_what_was_declared_keeps_its_types(closed):
     """The same parameters, so an editor and a type checker know them."""
-    assert [*inspect.signature(closed.blocking.jobs.cancel).parameters] == ["job_id", "reason"]
+    assert [*inspect.signature(closed.blocking.jobs.cancel).parameters] == [
+        "job_id",
+        "reason",
+        "running",
+        "tx",
+    ]
     assert [*inspect.signature(Handle.result_sync).parameters] == ["self", "timeout"]
     assert closed.blocking.jobs.get.__doc__ == closed.jobs.get.__doc__

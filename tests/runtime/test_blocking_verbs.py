@@ -87,6 +87,12 @@ def use_everything(hf):
         blocking.emit("thing.made", 1, key="a", tx=tx)
         hf.trip.start_sync(1, id="trip:2", tx=tx)
         blocking.versions.expect("a", 2, tx=tx)
+        assert blocking.jobs.move(first.id, delay=0, tx=tx) == State.QUEUED
+        assert blocking.jobs.cancel(third.id, "again", running=False, tx=tx) == State.CANCELLED
+        assert third.cancel_sync("again", tx=tx) == State.CANCELLED
+        assert blocking.unknown.resolve(first.id, actor="ada", done=False, tx=tx).outcome == "not_unknown"
+        assert blocking.dead.replay([first.id], actor="ada", tx=tx)[0].outcome == "not_dead"
+        assert blocking.dead.discard([first.id], actor="ada", reason="no", tx=tx) == [False]
     assert blocking.migrate() == []
     return first, second, run
 

@@ -125,6 +125,37 @@ def test_cancel_says_what_became_of_it_and_leaves_an_audit_row(shop, on_store):
     assert len(on_store(audit, queued)) == 1
 
 
+def test_cancel_may_leave_running_jobs_alone(shop, on_store):
+    running = on_store(put_running)
+    [queued] = on_store(put)
+    assert shop("jobs", "cancel", running, queued, "--not-running") == 1
+    assert shop.out == f"{queued} is cancelled.\n"
+    assert f"Job {running} runs; it was left alone." in shop.err
+    assert on_store(audit, running) == []
+
+
+# --- moving ---
+
+
+def test_move_says_what_became_of_it_and_leaves_an_audit_row(shop, on_store):
+    running = on_store(put_running)
+    [queued] = on_store(put, delay=600)
+    assert shop("jobs", "move", queued, "--at", "now", "--priority", "5") == 0
+    assert shop.out == f"{queued} is due now and of priority 5.\n"
+    assert on_store(audit, queued) == [("ada@shop", "job.move")]
+    assert shop.json("jobs", "show", queued)["job"]["priority"] == 5
+    assert shop("jobs", "move", queued, "--at", "7d") == 0
+    assert f"{queued} is due in 7 d." in shop.out
+    assert shop("jobs", "move", running, "--at", "now") == 1
+    assert f"Job {running} is running, not queued; it was left alone." in shop.err
+    assert shop("jobs", "move", new_id(), "--at", "now") == 1
+    assert "There is no job" in shop.err
+    assert shop("jobs", "move", queued) == 2
+    assert "--at WHEN, --priority N, or both" in shop.err
+    assert shop("jobs", "move", queued, "--at", "soon") == 2
+    assert "90s, 30min, 2h or 7d" in shop.err
+
+
 # --- dead jobs ---
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+from holdfast.jobs.blocking import inner
 from holdfast.jobs.options import NONE
 from holdfast.jobs.registry import Registry
 from holdfast.jobs.signature import NewerArguments
@@ -41,31 +42,40 @@ class DeadLetters:
         actor: str,
         rate: float | None = None,
         told: Callable[[int], None] | None = None,
+        tx: Any = None,
     ) -> list[Replayed]:
-        """Queue them again, at most `rate` a second; `told` hears how many are done."""
+        """Queue them again, at most `rate` a second; `told` hears how many are done. With `tx`, when that commits."""
+        if rate is not None and tx is not None:
+            raise UsageError(
+                "A replay at a rate takes a while, and no transaction waits for it: give rate or tx."
+            )
         size = _PART if rate is None else max(1, min(_PART, int(check_seconds("rate", rate, minimum=0.001))))
         answers: list[Replayed] = []
         for start in range(0, len(job_ids), size):
             if start and rate is not None:
                 await sleep(size / rate)
-            answers += await self._store.dead.replay(job_ids[start : start + size], actor=actor)
+            part = job_ids[start : start + size]
+            answers += await self._store.dead.replay(part, actor=actor, tx=inner(tx))
             if told is not None:
                 told(len(answers))
         return answers
 
-    async def replay_edited(self, job_id: str, arguments: Mapping[str, Any], *, actor: str) -> Replayed:
+    async def replay_edited(
+        self, job_id: str, arguments: Mapping[str, Any], *, actor: str, tx: Any = None
+    ) -> Replayed:
         """Queue it again with other arguments, checked against its task when this program has it.
 
         A secret given as it is shown, `***`, stays what it was. A job keeps its keys, so arguments that make others of
         them are refused: it would run beside a job of its new key, or stand in the way of one of its old key.
         """
-        record = await self._store.jobs.get(job_id)
+        tx = inner(tx)
+        record = await self._store.jobs.get(job_id, tx=tx)
         if record is None or record.state is not State.DEAD:
             raise UsageError(
                 f"Job {job_id} is not dead: {'there is none' if record is None else record.state}."
             )
         text = self._encoded(record, unmasked(arguments, record.args))
-        [answer] = await self._store.dead.replay([job_id], actor=actor, args=text)
+        [answer] = await self._store.dead.replay([job_id], actor=actor, args=text, tx=tx)
         return answer
 
     def _encoded(self, record: JobRecord, arguments: dict[str, Any]) -> str:
@@ -76,9 +86,9 @@ class DeadLetters:
         _refuse_other_keys(task, record, job)
         return job.args
 
-    async def discard(self, job_ids: Sequence[str], *, actor: str, reason: str) -> list[bool]:
-        """Cancel them for good."""
-        return await self._store.dead.discard(job_ids, actor=actor, reason=reason)
+    async def discard(self, job_ids: Sequence[str], *, actor: str, reason: str, tx: Any = None) -> list[bool]:
+        """Cancel them for good. With `tx`, when that commits."""
+        return await self._store.dead.discard(job_ids, actor=actor, reason=reason, tx=inner(tx))
 
 
 def _refuse_other_keys(task: Task[Any, Any], record: JobRecord, job: NewJob) -> None:

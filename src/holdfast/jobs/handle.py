@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Generic, TypeVar
 
-from holdfast.jobs.blocking import twin
+from holdfast.jobs.blocking import inner, twin
 from holdfast.kernel.awaits import must_await_all
 from holdfast.kernel.clock import look_after, monotonic
 from holdfast.kernel.codec import decode_stored
@@ -37,9 +37,14 @@ class Handle(Generic[R]):
         """The state it is in now."""
         return (await self.record()).state
 
-    async def cancel(self, reason: str = "cancelled by its caller") -> State:
-        """Cancel it when it is queued, ask it to stop when it runs. Returns the state it is in now."""
-        state = await self._store.jobs.cancel(self.id, reason)
+    async def cancel(
+        self, reason: str = "cancelled by its caller", *, running: bool = True, tx: Any = None
+    ) -> State:
+        """Cancel it when it is queued, ask it to stop when it runs; with `running=False` leave it alone then.
+
+        Returns the state it is in now.
+        """
+        state = await self._store.jobs.cancel(self.id, reason, running=running, tx=inner(tx))
         if state is None:
             raise JobMissing(f"There is no job {self.id} to cancel.")
         return state

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from holdfast.jobs.blocking import inner
 from holdfast.kernel.awaits import must_await_all
 from holdfast.kernel.codec import encode
 from holdfast.kernel.errors import UsageError
@@ -30,13 +31,23 @@ class UnknownJobs:
         return await self._store.steps.load(job.id, job.generation)
 
     async def resolve(
-        self, job_id: str, *, actor: str, done: bool, effect: str | None = None, result: Any = None
+        self,
+        job_id: str,
+        *,
+        actor: str,
+        done: bool,
+        effect: str | None = None,
+        result: Any = None,
+        tx: Any = None,
     ) -> Resolved:
         """Say whether the effect was done, and with which result; the job goes on from there.
 
-        One that was not done will be done. `effect` is needed when several are unknown.
+        One that was not done will be done. `effect` is needed when several are unknown. With `tx` the decision is part of
+        that transaction.
         """
         if result is not None and not done:
             raise UsageError("A result is of an effect that was done: give it with done=True.")
         text = None if result is None else encode(result, limit=RESULT_LIMIT, where="result")
-        return await self._store.steps.resolve(job_id, actor=actor, done=done, effect=effect, result=text)
+        return await self._store.steps.resolve(
+            job_id, actor=actor, done=done, effect=effect, result=text, tx=inner(tx)
+        )

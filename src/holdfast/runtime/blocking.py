@@ -112,7 +112,8 @@ class BlockingJobs:
 
     def __init__(self, portal: Portal, jobs: JobsView) -> None:
         made = Blocks(portal, "hf.jobs")
-        self.get, self.cancel, self.handle = made(jobs.get), made(jobs.cancel), jobs.handle
+        self.get, self.handle = made(jobs.get), jobs.handle
+        self.cancel, self.move = made(jobs.cancel), made(jobs.move)
 
 
 class BlockingQueues:

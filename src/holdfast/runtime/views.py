@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from datetime import datetime, timedelta
 from typing import Any, ParamSpec, TypeVar
 
+from holdfast.jobs.blocking import inner
 from holdfast.jobs.handle import Handle
+from holdfast.jobs.options import moment, seconds
 from holdfast.kernel.awaits import must_await_all
 from holdfast.store.ports import Store
 from holdfast.store.records import Count, JobRecord, Paused
@@ -16,7 +19,7 @@ R = TypeVar("R")
 
 @must_await_all("hf.jobs")
 class JobsView:
-    """Look at jobs, and cancel them."""
+    """Look at jobs, cancel and move them."""
 
     def __init__(self, store: Store) -> None:
         self._store = store
@@ -26,9 +29,31 @@ class JobsView:
         record = await self._store.jobs.get(job_id)
         return None if record is None else (await self._store.holds.explained([record]))[0]
 
-    async def cancel(self, job_id: str, reason: str = "cancelled by hand") -> State | None:
-        """Cancel a queued job, ask a running one to stop. Returns the state it is in now; None: no such job."""
-        return await self._store.jobs.cancel(job_id, reason)
+    async def cancel(
+        self, job_id: str, reason: str = "cancelled by hand", *, running: bool = True, tx: Any = None
+    ) -> State | None:
+        """Cancel a job that does not run. Returns the state it is in now; None: no such job.
+
+        CANCELLED: it was, or is now. RUNNING: it was asked to stop; with `running=False` it was left alone, and nothing of
+        it is undone. With `tx` it is cancelled when that transaction commits, and no worker takes it meanwhile.
+        """
+        return await self._store.jobs.cancel(job_id, reason, running=running, tx=inner(tx))
+
+    async def move(
+        self,
+        job_id: str,
+        *,
+        at: float | datetime | None = None,
+        delay: float | timedelta | None = None,
+        priority: int | None = None,
+        tx: Any = None,
+    ) -> State | None:
+        """Give a queued job another time or priority: `delay=0` is now. It keeps its id, arguments, keys, attempts and steps.
+
+        QUEUED: it was moved. Any other state is what was met, and nothing was changed; None: no such job.
+        """
+        when, after = moment(at), seconds(delay)
+        return await self._store.jobs.move(job_id, at=when, delay=after, priority=priority, tx=inner(tx))
 
     def handle(self, job_id: str, returns: Any = Any) -> Handle[Any]:
         """A handle on a job by its id, to wait for its result."""

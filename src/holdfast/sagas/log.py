@@ -60,9 +60,18 @@ class SagaLog:
         return await self._store.steps.undecided(job_ids)
 
     async def resolve(
-        self, job_id: str, *, actor: str, done: bool, effect: str | None = None, result: str | None = None
+        self,
+        job_id: str,
+        *,
+        actor: str,
+        done: bool,
+        effect: str | None = None,
+        result: str | None = None,
+        tx: object | None = None,
     ) -> Resolved:
-        return await self._store.steps.resolve(job_id, actor=actor, done=done, effect=effect, result=result)
+        return await self._store.steps.resolve(
+            job_id, actor=actor, done=done, effect=effect, result=result, tx=tx
+        )
 
     async def _write(
         self, claim: Claim, *, step: Step | None = None, move: Move | None = None, rest: Rest | None = None

@@ -9,7 +9,7 @@ from holdfast.kernel.errors import UsageError
 
 _INSIDE = (
     "This is inside a transaction of the same task (`hf.transaction() as tx`, or a SQLAlchemy session on SQLite that has written), "
-    "and would not be part of it. Pass tx=tx, or do it after the block; with a session, tx=session. In place of a transaction in a "
+    "and would not be part of it. Pass tx=tx when it takes that (with a session, tx=session), else do it after the block. In place of a transaction in a "
     "transaction there is `async with tx.savepoint():`."
 )
 

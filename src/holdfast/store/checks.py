@@ -60,6 +60,7 @@ __all__ = [
     "check_open_for",
     "check_permits",
     "check_prefix",
+    "check_priority_if_given",
     "check_probe",
     "check_progress",
     "check_queues",
@@ -71,6 +72,7 @@ __all__ = [
     "check_result",
     "check_returns",
     "check_scope",
+    "check_seconds_if_given",
     "check_sql",
     "check_state",
     "check_step",
@@ -291,6 +293,14 @@ def check_gates(numbers: Any) -> dict[str, int]:
 def check_lease(kind: str, seconds: Any) -> None:
     """A lease that ends before it begins would be anyone's."""
     check_seconds(kind, seconds, SHORTEST)
+
+
+def check_seconds_if_given(kind: str, seconds: Any) -> float | None:
+    return None if seconds is None else check_seconds(kind, seconds)
+
+
+def check_priority_if_given(priority: Any) -> int | None:
+    return None if priority is None else check_int("priority", priority, -100, 100)
 
 
 def check_limit(limit: Any, kind: str = "limit") -> None:

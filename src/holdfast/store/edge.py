@@ -41,7 +41,17 @@ RULES: dict[str, dict[str, dict[str, Check]]] = {
             "before": c.check_id_if_given,
             "limit": _limit,
         },
-        "cancel": {"job_id": c.check_id, "reason": c.check_reason},
+        "cancel": {
+            "job_id": c.check_id,
+            "reason": c.check_reason,
+            "running": partial(c.check_flag, "running"),
+        },
+        "move": {
+            "job_id": c.check_id,
+            "at": partial(c.check_seconds_if_given, "at"),
+            "delay": partial(c.check_seconds_if_given, "delay"),
+            "priority": c.check_priority_if_given,
+        },
     },
     "Claims": {
         "claim": {"wants": c.check_wants, "lease": _lease, "worker": _worker},

@@ -52,8 +52,27 @@ class Jobs(Protocol):
     async def count(self) -> list[Count]:
         """How many live jobs there are, by queue, state and reason."""
 
-    async def cancel(self, job_id: str, reason: str) -> State | None:
-        """Cancel a queued job, ask a running one to stop. Returns the state it is in now; None: no such job."""
+    async def cancel(
+        self, job_id: str, reason: str, *, running: bool = True, tx: object | None = None
+    ) -> State | None:
+        """Cancel a queued, dead or unknown job. Returns the state it is in now; None: no such job.
+
+        One that runs is asked to stop; with `running=False` it is left alone. RUNNING is the answer to both.
+        """
+
+    async def move(
+        self,
+        job_id: str,
+        *,
+        at: float | None = None,
+        delay: float | None = None,
+        priority: int | None = None,
+        tx: object | None = None,
+    ) -> State | None:
+        """Give a queued job another time or priority; it keeps its id, its keys, its attempts and its steps.
+
+        QUEUED: it was moved. Any other state is what was met, and nothing was changed; None: no such job.
+        """
 
 
 class Claims(Protocol):
@@ -99,13 +118,17 @@ class Claims(Protocol):
 class Dead(Protocol):
     """What a person decides about jobs that will not run again by themselves."""
 
-    async def replay(self, job_ids: Sequence[str], *, actor: str, args: str | None = None) -> list[Replayed]:
+    async def replay(
+        self, job_ids: Sequence[str], *, actor: str, args: str | None = None, tx: object | None = None
+    ) -> list[Replayed]:
         """Queue dead jobs again, as if nothing had been tried; leaves an audit row for each.
 
         `args` takes the place of the arguments of the one job given, as its next generation.
         """
 
-    async def discard(self, job_ids: Sequence[str], *, actor: str, reason: str) -> list[bool]:
+    async def discard(
+        self, job_ids: Sequence[str], *, actor: str, reason: str, tx: object | None = None
+    ) -> list[bool]:
         """Cancel dead jobs; leaves an audit row for each. False: it was not dead."""
 
 
@@ -122,7 +145,14 @@ class Steps(Protocol):
         """The effects that wait for a person, job by job and in order: the first 20 of each, without their results."""
 
     async def resolve(
-        self, job_id: str, *, actor: str, done: bool, effect: str | None = None, result: str | None = None
+        self,
+        job_id: str,
+        *,
+        actor: str,
+        done: bool,
+        effect: str | None = None,
+        result: str | None = None,
+        tx: object | None = None,
     ) -> Resolved:
         """A person says whether an effect of an unknown job was done; leaves an audit row.
 

@@ -12,9 +12,15 @@ Item = TypeVar("Item")
 
 
 async def in_parts(
-    items: Sequence[Item], size: int, write: Callable[[Sequence[Item]], Awaitable[list[T]]]
+    items: Sequence[Item],
+    size: int,
+    write: Callable[[Sequence[Item]], Awaitable[list[T]]],
+    *,
+    tx: object | None = None,
 ) -> list[T]:
     """The answers of all parts, in order. A failure after the first part means that something is written."""
+    if tx is not None:  # a caller's own: all of it or nothing
+        return await write(items)
     answers: list[T] = []
     for start in range(0, len(items), size):
         try:

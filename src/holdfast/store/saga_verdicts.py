@@ -54,6 +54,14 @@ def refuse_cancel(job_id: str, saga_id: str) -> UsageError:
     )
 
 
+def refuse_move(job_id: str, saga_id: str) -> UsageError:
+    """Its time is that of what the saga waits for."""
+    return UsageError(
+        f"Job {job_id} carries the saga {saga_id!r}, which decides itself when it goes on; nothing was moved. See "
+        f"`holdfast sagas show {shlex.quote(saga_id)}`."
+    )
+
+
 def refuse_discard(job_id: str, saga_id: str) -> UsageError:
     return UsageError(
         f"Job {job_id} carries the saga {saga_id!r}, which would be left half done; nothing was discarded. See "

@@ -6,7 +6,7 @@ import json
 from argparse import Namespace
 
 from holdfast.runtime.app import Holdfast
-from holdfast.runtime.cli import shown
+from holdfast.runtime.cli import moving, shown
 from holdfast.runtime.cli.command import DONE, NOT_AS_WISHED, actor, add_command, add_group
 from holdfast.runtime.cli.output import complain, document, say, show_table
 from holdfast.runtime.cli.parser import Commands, Parser, count, job_id
@@ -41,6 +41,10 @@ def add(commands: Commands) -> None:
     cancelling = add_command(group, "cancel", cancel, about="cancel jobs; those that run are asked to stop")
     cancelling.add_argument("ids", nargs="+", type=job_id, metavar="id")
     cancelling.add_argument("--reason", default="cancelled by hand", help="kept with the job")
+    cancelling.add_argument(
+        "--not-running", action="store_true", help="leave those that run alone, and say which"
+    )
+    moving.add(group)
     retrying = add_command(group, "retry", retry, about="queue dead jobs again: the same as `dead replay`")
     retrying.add_argument("ids", nargs="+", type=job_id, metavar="id")
 
@@ -124,12 +128,14 @@ async def cancel(hf: Holdfast, options: Namespace) -> int:
 
 async def _cancel(hf: Holdfast, wanted: str, options: Namespace) -> dict[str, object]:
     before = await hf.jobs.get(wanted)
-    after = None if before is None else await hf.jobs.cancel(wanted, options.reason)
+    running = not options.not_running
+    after = None if before is None else await hf.jobs.cancel(wanted, options.reason, running=running)
     done = before is not None and after is not None and before.state not in OVER
+    done = done and (running or after is State.CANCELLED)
     if done and before is not None:
         await _note_cancel(hf, before, str(after), options)
     if not options.json:
-        _tell_cancel(wanted, before, after)
+        _tell_cancel(wanted, before, after, running=running)
     return {"id": wanted, "state": after, "done": done}
 
 
@@ -144,11 +150,13 @@ async def _note_cancel(hf: Holdfast, before: JobRecord, after: str, options: Nam
     await hf.store.audit.write(entry)
 
 
-def _tell_cancel(wanted: str, before: JobRecord | None, after: State | None) -> None:
+def _tell_cancel(wanted: str, before: JobRecord | None, after: State | None, *, running: bool) -> None:
     if before is None or after is None:
         no_such_job(wanted)
     elif before.state in OVER:
         complain(f"Job {wanted} is {before.state} already; there is nothing to cancel.")
+    elif not running and after is not State.CANCELLED:
+        complain(f"Job {wanted} {'runs' if after is State.RUNNING else f'is {after}'}; it was left alone.")
     elif after is State.RUNNING:
         say(f"{wanted} runs, and is asked to stop.")
     else:

@@ -151,6 +151,21 @@ _AGO = re.compile(r"(\d{1,9})(s|min|h|d)")
 _UNITS = {"s": 1.0, "min": 60.0, "h": 3_600.0, "d": 86_400.0}
 
 
+def coming(text: str) -> float:
+    """A moment: now, so long from now, or a date and time, of the local zone unless it names one."""
+    if text.strip() == "now":
+        return 0.0
+    if (found := _AGO.fullmatch(text.strip())) is not None:
+        return now() + int(found[1]) * _UNITS[found[2]]
+    try:
+        return max(0.0, datetime.fromisoformat(text.strip()).astimezone().timestamp())
+    except (ValueError, OverflowError, OSError):
+        raise argparse.ArgumentTypeError(
+            f"{show(text)} is neither now, nor so long from now, such as 90s, 30min, 2h or 7d, nor a moment, such as "
+            "2026-11-16T10:00"
+        ) from None
+
+
 def past(text: str) -> float:
     """A moment: so long ago, or a date and time, of the local zone unless it names one."""
     if (found := _AGO.fullmatch(text.strip())) is not None:

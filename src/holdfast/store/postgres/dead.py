@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 
 import msgspec
@@ -115,17 +115,23 @@ SELECT {MOVED}, 'cancelled', (SELECT holdfast.now()), $2::text FROM gone"""
 
 @checked
 class Dead(Subject):
-    async def replay(self, job_ids: Sequence[str], *, actor: str, args: str | None = None) -> list[Replayed]:
+    async def replay(
+        self, job_ids: Sequence[str], *, actor: str, args: str | None = None, tx: object | None = None
+    ) -> list[Replayed]:
         refuse_edit_of_many(job_ids, args)
-        answers = await in_parts(job_ids, BATCH, lambda part: self._replay(part, actor, args))
-        self._home.hint((EVERYONE,))
+        make = partial(replay, actor=actor, args=args)
+        if (executor := await self._executor(tx)) is not None:
+            answers = await executor.run(make(job_ids))
+        else:
+            answers = await in_parts(job_ids, BATCH, lambda part: self._replay(partial(make, part)))
+        self._home.hint((EVERYONE,), tx=tx)
         return answers
 
-    async def _replay(self, job_ids: Sequence[str], actor: str, args: str | None) -> list[Replayed]:
+    async def _replay(self, make: Callable[[], Procedure[list[Replayed]]]) -> list[Replayed]:
         """A key that another took between our look and our write: look again."""
         for _ in range(_LOOKS):
             try:
-                return await self._database.atomic(partial(replay, job_ids, actor=actor, args=args))
+                return await self._database.atomic(make)
             except StoreError as error:
                 if not is_taken(error):
                     raise
@@ -134,10 +140,10 @@ class Dead(Subject):
             f"A unique key was taken {_LOOKS} times while jobs were replayed ({taken}). Nothing was stored; try again."
         )
 
-    async def discard(self, job_ids: Sequence[str], *, actor: str, reason: str) -> list[bool]:
-        reason = storable(reason)
-        return await in_parts(
-            job_ids,
-            BATCH,
-            lambda part: self._database.atomic(partial(discard, part, actor=actor, reason=reason)),
-        )
+    async def discard(
+        self, job_ids: Sequence[str], *, actor: str, reason: str, tx: object | None = None
+    ) -> list[bool]:
+        make = partial(discard, actor=actor, reason=storable(reason))
+        if (executor := await self._executor(tx)) is not None:
+            return await executor.run(make(job_ids))
+        return await in_parts(job_ids, BATCH, lambda part: self._database.atomic(partial(make, part)))

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 
 from holdfast.kernel.errors import CommitUnknown
 from holdfast.kernel.loops import PerLoop
 from holdfast.store.batching import Batcher
-from holdfast.store.bell import STOP, news_of
+from holdfast.store.bell import EVERYONE, STOP, news_of
 from holdfast.store.edge import checked
+from holdfast.store.moving import Move
 from holdfast.store.postgres.connection import BEGIN, IMPATIENT, AlreadyStored
 from holdfast.store.postgres.enqueue import (
     PLAIN,
@@ -22,6 +23,7 @@ from holdfast.store.postgres.enqueue import (
 from holdfast.store.postgres.failures import Blocked
 from holdfast.store.postgres.listener import CHANNEL
 from holdfast.store.postgres.moves import cancel
+from holdfast.store.postgres.moving import move
 from holdfast.store.postgres.rows import LIVE, OVER, one_story, to_record
 from holdfast.store.postgres.subject import Home, Subject
 from holdfast.store.postgres.wakeups import TELLING, payload_of
@@ -228,8 +230,30 @@ class Jobs(Subject):
     async def count(self) -> list[Count]:
         return await self._database.read(count)
 
-    async def cancel(self, job_id: str, reason: str) -> State | None:
-        state = await self._database.atomic(partial(cancel, job_id, reason), repeatable=True)
-        if state is State.RUNNING:
-            self._home.hint((STOP,))
+    async def cancel(
+        self, job_id: str, reason: str, *, running: bool = True, tx: object | None = None
+    ) -> State | None:
+        state = await self._changed(partial(cancel, job_id, reason, running=running), tx)
+        if state is State.RUNNING and running:
+            self._home.hint((STOP,), tx=tx)
         return state
+
+    async def move(
+        self,
+        job_id: str,
+        *,
+        at: float | None = None,
+        delay: float | None = None,
+        priority: int | None = None,
+        tx: object | None = None,
+    ) -> State | None:
+        wish = Move(at=at, delay=delay, priority=priority)
+        state = await self._changed(partial(move, job_id, wish), tx)
+        if state is State.QUEUED and wish.is_soon:
+            self._home.hint((EVERYONE,), tx=tx)
+        return state
+
+    async def _changed(self, make: Callable[[], Procedure[State | None]], tx: object | None) -> State | None:
+        if (executor := await self._executor(tx)) is not None:
+            return await executor.run(make())
+        return await self._database.atomic(make, repeatable=True)

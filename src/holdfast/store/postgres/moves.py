@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 
 import msgspec
 
+from holdfast.kernel.errors import StoreUnavailable
 from holdfast.kernel.show import storable
 from holdfast.store import saga_verdicts
 from holdfast.store.doubts import EXPIRED, noted, unsure
@@ -17,30 +18,55 @@ from holdfast.store.statements import Procedure, Statement
 from holdfast.store.states import State
 
 
-def cancel(job_id: str, reason: str) -> Procedure[State | None]:
-    """What has keys is looked at first without a lock, because its keys must be locked before its row."""
-    rows = yield Statement(
-        "SELECT ordering_key, concurrency_key FROM holdfast.job WHERE id = $1::uuid", (job_id,)
-    )
-    for row in rows:
-        yield from lock_chain([Keys(*row)])
-    rows = yield Statement(_LOCK, (job_id,))
-    if not rows:
-        return (yield from _state_when_over(job_id))
+def cancel(job_id: str, reason: str, *, running: bool = True) -> Procedure[State | None]:
+    """`running`: one that runs is asked to stop; else it is left alone."""
+    met = yield from lock_job(job_id, "true" if running else "j.state <> 'running'")
+    if not isinstance(met, Locked):
+        return met
     for carried in (yield Statement(_CARRIED, (job_id,))):
         raise saga_verdicts.refuse_cancel(job_id, carried[0])
-    if rows[0][0] == State.RUNNING:
+    if met.state is State.RUNNING:
         asked = "UPDATE holdfast.job SET reason = $2::text WHERE id = $1::uuid"
         yield Statement(asked, (job_id, storable(reason)))
         return State.RUNNING
-    effects = (yield from leave_to_person([job_id])) if rows[0][1] else {}
+    effects = (yield from leave_to_person([job_id])) if met.has_steps else {}
     yield from bury([job_id], noted(reason, effects.get(job_id, [])))
     return State.CANCELLED
 
 
-_LOCK = f"SELECT j.state, {HAS_STEPS} FROM holdfast.job j WHERE j.id = $1::uuid FOR UPDATE"
+class Locked(msgspec.Struct, frozen=True):
+    """A live job whose keys and row are ours until the transaction ends."""
+
+    state: State
+    has_steps: bool
 
 
+def lock_job(job_id: str, fit: str) -> Procedure[Locked | State | None]:
+    """Lock a job that is `fit`. One that is not stays free for its holder, and the answer is the state it is in.
+
+    What has keys is looked at first without a lock, because its keys must be locked before its row.
+    """
+    rows = yield Statement(_KEYS, (job_id,))
+    for row in rows:
+        yield from lock_chain([Keys(*row)])
+    for _ in range(_LOOKS):
+        rows = yield Statement(_LOCK.format(fit=fit), (job_id,))
+        if rows:
+            return Locked(State(rows[0][0]), rows[0][1])
+        rows = yield Statement(_UNFIT.format(fit=fit), (job_id,))
+        if not rows:
+            return (yield from _state_when_over(job_id))
+        if not rows[0][1]:
+            return State(rows[0][0])
+    raise StoreUnavailable(
+        f"Job {job_id} was claimed and put back {_LOOKS} times while it was being looked at. Nothing was changed; try again."
+    )
+
+
+_LOOKS = 10  # at a job that is claimed and put back meanwhile
+_KEYS = "SELECT ordering_key, concurrency_key FROM holdfast.job WHERE id = $1::uuid"
+_LOCK = f"SELECT j.state, {HAS_STEPS} FROM holdfast.job j WHERE j.id = $1::uuid AND {{fit}} FOR UPDATE"
+_UNFIT = "SELECT j.state, {fit} FROM holdfast.job j WHERE j.id = $1::uuid"
 _CARRIED = "SELECT id FROM holdfast.saga WHERE job_id = $1::uuid AND finished_at IS NULL"
 
 

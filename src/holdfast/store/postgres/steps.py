@@ -206,9 +206,17 @@ class Steps(Subject):
         return await self._database.read(partial(undecided, job_ids))
 
     async def resolve(
-        self, job_id: str, *, actor: str, done: bool, effect: str | None = None, result: str | None = None
+        self,
+        job_id: str,
+        *,
+        actor: str,
+        done: bool,
+        effect: str | None = None,
+        result: str | None = None,
+        tx: object | None = None,
     ) -> Resolved:
         make = partial(resolve, job_id, actor=actor, done=done, effect=effect, result=result)
-        resolved = await self._database.atomic(make)
-        self._home.hint((EVERYONE,))
+        executor = await self._executor(tx)
+        resolved = await (self._database.atomic(make) if executor is None else executor.run(make()))
+        self._home.hint((EVERYONE,), tx=tx)
         return resolved

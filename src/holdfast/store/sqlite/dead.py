@@ -80,20 +80,26 @@ def _discard(db: Db, job_id: str, actor: str, reason: str) -> bool:
 
 @checked
 class Dead(Subject):
-    async def replay(self, job_ids: Sequence[str], *, actor: str, args: str | None = None) -> list[Replayed]:
+    async def replay(
+        self, job_ids: Sequence[str], *, actor: str, args: str | None = None, tx: object | None = None
+    ) -> list[Replayed]:
         refuse_edit_of_many(job_ids, args)
         answers = await in_parts(
             job_ids,
             BATCH,
-            lambda part: self._file.write(partial(replay, job_ids=part, actor=actor, args=args)),
+            lambda part: self._file.write(partial(replay, job_ids=part, actor=actor, args=args), tx=tx),
+            tx=tx,
         )
-        self._file.hint((EVERYONE,))
+        self._file.hint((EVERYONE,), tx=tx)
         return answers
 
-    async def discard(self, job_ids: Sequence[str], *, actor: str, reason: str) -> list[bool]:
+    async def discard(
+        self, job_ids: Sequence[str], *, actor: str, reason: str, tx: object | None = None
+    ) -> list[bool]:
         reason = storable(reason)
         return await in_parts(
             job_ids,
             BATCH,
-            lambda part: self._file.write(partial(discard, job_ids=part, actor=actor, reason=reason)),
+            lambda part: self._file.write(partial(discard, job_ids=part, actor=actor, reason=reason), tx=tx),
+            tx=tx,
         )

@@ -10,11 +10,13 @@ from holdfast.kernel.loops import PerLoop
 from holdfast.kernel.show import storable
 from holdfast.store import saga_verdicts
 from holdfast.store.batching import Batcher
-from holdfast.store.bell import STOP, news_of
+from holdfast.store.bell import EVERYONE, STOP, news_of
 from holdfast.store.edge import checked
+from holdfast.store.moving import Move
 from holdfast.store.records import Count, Enqueued, JobRecord, NewJob, id_range
 from holdfast.store.sqlite.connection import Db
 from holdfast.store.sqlite.moves import end_parked, end_queued, pass_on
+from holdfast.store.sqlite.moving import move
 from holdfast.store.sqlite.rows import RECORD, Row, to_record
 from holdfast.store.sqlite.subject import File, Subject
 from holdfast.store.states import Held, State
@@ -240,7 +242,7 @@ def count(db: Db) -> list[Count]:
 _CARRIED = "SELECT id FROM holdfast_saga WHERE job_id = ? AND finished_at IS NULL"
 
 
-def cancel(db: Db, job_id: str, reason: str) -> State | None:
+def cancel(db: Db, job_id: str, reason: str, *, running: bool) -> State | None:
     row = db.row(f"SELECT state, seq FROM ({RECORD} WHERE j.id = ?) JOIN holdfast_job USING (id)", job_id)
     if row is None:
         return None
@@ -250,7 +252,7 @@ def cancel(db: Db, job_id: str, reason: str) -> State | None:
     match state:
         case State.QUEUED:
             pass_on(db, [end_queued(db, seq, reason)])
-        case State.RUNNING:
+        case State.RUNNING if running:
             db.run("UPDATE holdfast_running SET stop = ? WHERE seq = ?", reason, seq)
             db.draw("rank")  # that is what other processes watch for news
             return State.RUNNING
@@ -343,10 +345,26 @@ class Jobs(Subject):
     async def count(self) -> list[Count]:
         return await self._file.read(count)
 
-    async def cancel(self, job_id: str, reason: str) -> State | None:
-        state = await self._file.write(
-            partial(cancel, job_id=job_id, reason=storable(reason)), repeatable=True
-        )
-        if state is State.RUNNING:
-            self._file.hint((STOP,))
+    async def cancel(
+        self, job_id: str, reason: str, *, running: bool = True, tx: object | None = None
+    ) -> State | None:
+        call = partial(cancel, job_id=job_id, reason=storable(reason), running=running)
+        state = await self._file.write(call, tx=tx, repeatable=True)
+        if state is State.RUNNING and running:
+            self._file.hint((STOP,), tx=tx)
+        return state
+
+    async def move(
+        self,
+        job_id: str,
+        *,
+        at: float | None = None,
+        delay: float | None = None,
+        priority: int | None = None,
+        tx: object | None = None,
+    ) -> State | None:
+        wish = Move(at=at, delay=delay, priority=priority)
+        state = await self._file.write(partial(move, job_id=job_id, wish=wish), tx=tx, repeatable=True)
+        if state is State.QUEUED and wish.is_soon:
+            self._file.hint((EVERYONE,), tx=tx)
         return state

@@ -122,9 +122,16 @@ class Steps(Subject):
         return await self._file.read(partial(undecided, job_ids=job_ids))
 
     async def resolve(
-        self, job_id: str, *, actor: str, done: bool, effect: str | None = None, result: str | None = None
+        self,
+        job_id: str,
+        *,
+        actor: str,
+        done: bool,
+        effect: str | None = None,
+        result: str | None = None,
+        tx: object | None = None,
     ) -> Resolved:
         call = partial(resolve, job_id=job_id, actor=actor, done=done, effect=effect, result=result)
-        resolved = await self._file.write(call)
-        self._file.hint((EVERYONE,))
+        resolved = await self._file.write(call, tx=tx)
+        self._file.hint((EVERYONE,), tx=tx)
         return resolved

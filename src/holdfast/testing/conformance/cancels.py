@@ -2,12 +2,25 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
+
 from holdfast.kernel.ids import new_id
 from holdfast.kernel.outcomes import Cancel, Dead, Done, Retry, Snooze, Unknown
 from holdfast.store.ports import Store
 from holdfast.store.states import Held, State
 from holdfast.testing.conformance.harness import Conformance
-from holdfast.testing.conformance.kit import LEASE, READY, end, held, put, state_of, take, take_one, the
+from holdfast.testing.conformance.kit import (
+    LEASE,
+    READY,
+    Rollback,
+    end,
+    held,
+    put,
+    state_of,
+    take,
+    take_one,
+    the,
+)
 
 
 class CancelConformance(Conformance):
@@ -36,6 +49,44 @@ class CancelConformance(Conformance):
         assert await end(store, claim, Cancel("stopped half-way"))
         record = await the(store, job_id)
         assert (record.state, record.reason) == (State.CANCELLED, "stopped half-way")
+
+    async def test_a_running_job_is_left_alone_when_only_others_shall_be_cancelled(
+        self, store: Store
+    ) -> None:
+        job_id = await put(store)
+        claim = await take_one(store)
+        before = await the(store, job_id)
+        assert await store.jobs.cancel(job_id, "too late", running=False) is State.RUNNING
+        assert await the(store, job_id) == before
+        (renewal,) = await store.claims.renew([claim], lease=LEASE)
+        assert renewal.cancel is None
+        assert await end(store, claim)
+        assert await store.jobs.cancel(job_id, "too late", running=False) is State.SUCCEEDED
+
+    async def test_it_is_cancelled_if_and_only_if_its_transaction_commits(self, store: Store) -> None:
+        for running in (False, True):
+            job_id = await put(store)
+            with suppress(Rollback):
+                async with store.transaction() as tx:
+                    answer = await store.jobs.cancel(job_id, "gone", running=running, tx=tx)
+                    assert answer is State.CANCELLED
+                    raise Rollback
+            assert await state_of(store, job_id) == READY
+            async with store.transaction() as tx:
+                await store.jobs.cancel(job_id, "gone", running=running, tx=tx)
+            assert (await the(store, job_id)).state is State.CANCELLED
+
+    async def test_a_running_job_is_asked_to_stop_when_the_transaction_commits(self, store: Store) -> None:
+        await put(store)
+        claim = await take_one(store)
+        with suppress(Rollback):
+            async with store.transaction() as tx:
+                assert await store.jobs.cancel(claim.job_id, "left", tx=tx) is State.RUNNING
+                raise Rollback
+        assert [each.cancel for each in await store.claims.renew([claim], lease=LEASE)] == [None]
+        async with store.transaction() as tx:
+            assert await store.jobs.cancel(claim.job_id, "left", tx=tx) is State.RUNNING
+        assert [each.cancel for each in await store.claims.renew([claim], lease=LEASE)] == ["left"]
 
     async def test_a_job_that_was_asked_to_stop_may_still_succeed(self, store: Store) -> None:
         job_id = await put(store)

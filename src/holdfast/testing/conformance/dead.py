@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from contextlib import suppress
 from typing import Any
 
 import msgspec
@@ -16,6 +17,7 @@ from holdfast.store.states import Held, State
 from holdfast.testing.conformance.harness import Conformance
 from holdfast.testing.conformance.kit import (
     READY,
+    Rollback,
     end,
     held,
     ids,
@@ -48,6 +50,38 @@ async def replay(store: Store, *job_ids: str, args: str | None = None) -> list[s
 
 
 class ReplayConformance(Conformance):
+    async def test_a_replay_is_part_of_the_callers_transaction(self, store: Store) -> None:
+        job_id, twin = await die(store, unique="u"), await die(store, unique="u")
+        with suppress(Rollback):
+            async with store.transaction() as tx:
+                assert await store.dead.replay([job_id], actor="ada", tx=tx) == [Replayed(job_id, "queued")]
+                raise Rollback
+        assert (await the(store, job_id)).state is State.DEAD
+        assert await store.audit.find(subject=job_id) == []
+        async with store.transaction() as tx:
+            answers = await store.dead.replay([job_id, twin, new_id()], actor="ada", tx=tx)
+        assert [answer.outcome for answer in answers] == ["queued", "unique_taken", "not_dead"]
+        assert ids(await take(store, 5)) == [job_id]
+
+    async def test_many_are_replayed_in_one_transaction(self, store: Store) -> None:
+        made = await put_many(store, 600)
+        await store.claims.finish([Finish(claim, Dead("broken")) for claim in await take(store, 600)])
+        async with store.transaction() as tx:
+            answers = await store.dead.replay(made, actor="ada", tx=tx)
+        assert {answer.outcome for answer in answers} == {"queued"}
+        assert len(await take(store, 1000)) == 600
+
+    async def test_a_discard_is_part_of_the_callers_transaction(self, store: Store) -> None:
+        job_id = await die(store)
+        with suppress(Rollback):
+            async with store.transaction() as tx:
+                assert await store.dead.discard([job_id], actor="ada", reason="no use", tx=tx) == [True]
+                raise Rollback
+        assert (await the(store, job_id)).state is State.DEAD
+        async with store.transaction() as tx:
+            await store.dead.discard([job_id], actor="ada", reason="no use", tx=tx)
+        assert (await the(store, job_id)).state is State.CANCELLED
+
     async def test_a_replayed_job_is_ready_again(self, store: Store) -> None:
         job_id = await die(store)
         assert await store.dead.replay([job_id], actor="ada") == [Replayed(job_id, "queued")]

@@ -11,9 +11,12 @@ from holdfast.store.states import Held, State
 from holdfast.testing.conformance.cancels import CancelConformance
 from holdfast.testing.conformance.enqueue import EnqueueConformance, MaxWaitingConformance, UniqueConformance
 from holdfast.testing.conformance.kit import end, ids, job, put, put_many, raises, take, take_one, the, total
+from holdfast.testing.conformance.moves import MoveConformance
 
 
-class JobsConformance(EnqueueConformance, UniqueConformance, MaxWaitingConformance, CancelConformance):
+class JobsConformance(
+    EnqueueConformance, UniqueConformance, MaxWaitingConformance, CancelConformance, MoveConformance
+):
     async def test_jobs_are_found_by_the_beginning_of_their_id(self, store: Store) -> None:
         some = [f"01a1de3c-4a80-7c45-bf6d-00000000000{last}" for last in "123"]
         other = "01a1de3d-0000-7c45-bf6d-000000000001"

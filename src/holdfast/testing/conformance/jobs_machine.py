@@ -87,11 +87,33 @@ class JobsMachine(StoreMachine):
             _or_refused(lambda: self.model.deliver(jobs)),
         )
 
-    @rule(place=st.integers(0, 9), reason=st.sampled_from(["why", "because"]))
+    @rule(place=st.integers(0, 9), reason=st.sampled_from(["why", "because"]), running=st.booleans())
     @precondition(lambda self: self.made)
-    def cancel(self, place: int, reason: str) -> None:
+    def cancel(self, place: int, reason: str, *, running: bool) -> None:
         (job,) = _pick(self.made, [place])
-        same(self.do(self.store.jobs.cancel(job.id, reason)), self.model.cancel(job.id, reason))
+        found = self.do(self.store.jobs.cancel(job.id, reason, running=running))
+        same(found, self.model.cancel(job.id, reason, running=running))
+
+    @rule(
+        place=st.integers(0, 9),
+        delay=st.sampled_from([None, 0.0, 0.0, 5.0]),
+        priority=st.sampled_from([None, 3]),
+        within=st.booleans(),
+    )
+    @precondition(lambda self: self.made)
+    def move(self, place: int, delay: float | None, priority: int | None, *, within: bool) -> None:
+        if delay is None and priority is None:
+            return
+        (job,) = _pick(self.made, [place])
+        at = None if delay is None else self.model.now + delay
+
+        async def move() -> State | None:
+            if not within:
+                return await self.store.jobs.move(job.id, at=at, priority=priority)
+            async with self.store.transaction() as tx:
+                return await self.store.jobs.move(job.id, delay=delay, priority=priority, tx=tx)
+
+        same(self.do(move()), self.model.move(job.id, at=at, priority=priority))
 
     # Claims.
 

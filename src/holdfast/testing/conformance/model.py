@@ -27,7 +27,7 @@ from holdfast.store.records import (
 from holdfast.store.states import SETTLED, Held, State
 from holdfast.store.steps import Progress, Resolved, Step
 from holdfast.testing.conformance.model_row import Row, Written
-from holdfast.testing.conformance.model_waiting import Waiting
+from holdfast.testing.conformance.model_waiting import WINDOW, Waiting
 
 
 class Jobs(Waiting):
@@ -274,16 +274,42 @@ class Jobs(Waiting):
 
     # Cancel and expire.
 
-    def cancel(self, job_id: str, reason: str) -> State | None:
+    def cancel(self, job_id: str, reason: str, *, running: bool = True) -> State | None:
         row = self.rows.get(job_id)
         if row is None:
             return None
         if row.state is State.RUNNING:
-            row.reason = reason
+            row.reason = reason if running else row.reason
         elif row.live:
             self._cancel(row, reason)
             self._pass_on([row])
         return row.state
+
+    def move(self, job_id: str, *, at: float | None, priority: int | None) -> State | None:
+        """One in line keeps its place; one that becomes due is ready, or looked at again, as if it had come just now."""
+        row = self.rows.get(job_id)
+        if row is None or row.state is not State.QUEUED:
+            return None if row is None else row.state
+        if priority is not None:
+            row.job = replace(row.job, priority=priority)
+        if at is not None:
+            row.run_at = at
+            if row.job.ordered is None or row.has_turn:
+                self._retime(row)
+        return State.QUEUED
+
+    def _retime(self, row: Row) -> None:
+        before, slot = row.held, row.slot
+        if self._due(row):
+            if before is Held.TIME:
+                row.held = self._looked_at_again(row)
+                row.rank = next(self._rank) if row.held is None else row.rank
+            return
+        row.held, row.slot = Held.TIME, None
+        if slot is not None:
+            self._pass_on([row])
+        if before is None and row.job.tenant is not None:
+            self._fill_window(row.job.queue, row.job.tenant, WINDOW)
 
     def expire(self) -> int:
         expired = self._where(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+from contextlib import suppress
 from typing import Any
 
 import msgspec
@@ -20,6 +21,7 @@ from holdfast.testing.conformance.harness import Conformance
 from holdfast.testing.conformance.kit import (
     LEASE,
     READY,
+    Rollback,
     end,
     held,
     put,
@@ -250,6 +252,20 @@ class UnknownConformance(Conformance):
         later = await take_one(store)
         assert await known(store, later) == {"publish": (Progress.FAILED, None)}
         assert await store.steps.write(later, effect("publish", Progress.BEGUN))
+
+    async def test_a_decision_is_part_of_the_callers_transaction(self, store: Store) -> None:
+        claim = await unknown(store, "publish")
+        with suppress(Rollback):
+            async with store.transaction() as tx:
+                answer = await store.steps.resolve(claim.job_id, actor="ada", done=True, result="1", tx=tx)
+                assert answer == Resolved(claim.job_id, "queued")
+                raise Rollback
+        assert (await the(store, claim.job_id)).state is State.UNKNOWN
+        assert await store.audit.find(subject=claim.job_id) == []
+        async with store.transaction() as tx:
+            await store.steps.resolve(claim.job_id, actor="ada", done=True, result="1", tx=tx)
+        assert await known(store, await take_one(store)) == {"publish": (Progress.RESOLVED, "1")}
+        assert [entry.actor for entry in await store.audit.find(subject=claim.job_id)] == ["ada"]
 
     async def test_it_stays_unknown_while_another_effect_is(self, store: Store) -> None:
         claim = await unknown(store, "publish", "mail")

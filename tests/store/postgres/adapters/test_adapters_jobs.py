@@ -3,7 +3,7 @@
 import pytest
 
 from holdfast.kernel.errors import LeaseLost, TooManyWaiting
-from holdfast.kernel.outcomes import Dead, Done, Retry
+from holdfast.kernel.outcomes import Dead, Done, Retry, Unknown
 from holdfast.store.idempotency import KeyClaim, KeyScope
 from holdfast.store.records import AuditEntry, Finish
 from holdfast.store.states import Held, State
@@ -181,3 +181,29 @@ async def test_keys_and_audit(caller, store):
     await begin_again(caller)
     assert await store.audit.find(subject="order:1") == []
     assert isinstance(await store.keys.begin(scope, "k1", fingerprint="f", lease=30), KeyClaim)
+
+
+async def test_cancel_and_move(caller, store):
+    gone, later = await put(store), await put(store)
+    await order(caller)
+    assert await store.jobs.cancel(gone, "not needed", running=False, tx=caller.tx) is State.CANCELLED
+    assert await store.jobs.move(later, delay=60.0, priority=3, tx=caller.tx) is State.QUEUED
+    assert (await the(store, gone)).state is State.QUEUED  # for others, until the commit
+    await caller.commit()
+    await begin_again(caller)
+    assert (await the(store, gone)).state is State.CANCELLED
+    assert ((await the(store, later)).held, (await the(store, later)).priority) == (Held.TIME, 3)
+
+
+async def test_what_a_person_decides(caller, store):
+    dead, given_up, unknown = [await put(store) for _ in range(3)]
+    for outcome in (Dead("no"), Dead("no"), Unknown("?")):
+        await store.claims.finish([Finish(await take_one(store), outcome)])
+    [answer] = await store.dead.replay([dead], actor="ada", tx=caller.tx)
+    assert answer.outcome == "queued"
+    assert await store.dead.discard([given_up], actor="ada", reason="no use", tx=caller.tx) == [True]
+    assert (await store.steps.resolve(unknown, actor="ada", done=False, tx=caller.tx)).outcome == "queued"
+    await caller.rollback()
+    await begin_again(caller)
+    states = [(await the(store, each)).state for each in (dead, given_up, unknown)]
+    assert states == [State.DEAD, State.DEAD, State.UNKNOWN]
