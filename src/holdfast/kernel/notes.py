@@ -199,6 +199,7 @@ _PROCESS = (
 _WEB = (
     ("request.failed", "method path code error", ERROR, "{method} {path} failed: {error}"),
     ("request.refused", "method path code error", WARNING, "{method} {path} is answered with {code}: {error}"),
+    ("request.limited", "limit key", DEBUG, "a request of {key} is above the limit {limit}"),
     ("request.key_lost", "key", WARNING, "the request with the idempotency key {key} took longer than its lease, and another has the key: nothing of it is kept"),
     ("request.key_kept", "key error", WARNING, "the idempotency key {key} could not be given back, and is free when its lease ends: {error}"),
 )  # fmt: skip

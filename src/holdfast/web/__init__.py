@@ -1,7 +1,21 @@
 """The edge: ASGI middleware for idempotent, limited and correlated HTTP, and the kit for pages."""
 
+from holdfast.web.correlation import Correlation
 from holdfast.web.idempotency.middleware import IdempotencyKeys
 from holdfast.web.idempotency.request import request_session, request_tx
+from holdfast.web.limits.bodies import BodyLimits
+from holdfast.web.limits.rates import RateLimit, RateLimits
 from holdfast.web.problems import Problem, Problems, problem_of
 
-__all__ = ["IdempotencyKeys", "Problem", "Problems", "problem_of", "request_session", "request_tx"]
+__all__ = [
+    "BodyLimits",
+    "Correlation",
+    "IdempotencyKeys",
+    "Problem",
+    "Problems",
+    "RateLimit",
+    "RateLimits",
+    "problem_of",
+    "request_session",
+    "request_tx",
+]

@@ -1,0 +1,141 @@
+"""RateLimits: so many requests in a time, for each address or person, counted by the whole fleet."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Sequence
+from typing import Any, Protocol, TypeAlias
+
+import msgspec
+
+from holdfast.guards.guard import Guard
+from holdfast.guards.headers import ratelimit_headers, render_retry_after
+from holdfast.guards.limiter import Limiter
+from holdfast.guards.ports import SLICE
+from holdfast.kernel.errors import RateLimited, UsageError
+from holdfast.kernel.names import check_int, check_name, check_seconds
+from holdfast.kernel.show import show
+from holdfast.kernel.telemetry import note
+from holdfast.web.asgi import App, Message, Receive, Scope, Send
+from holdfast.web.idempotency.whose import principal_of
+from holdfast.web.limits.addresses import Addresses
+from holdfast.web.problems import Problem
+from holdfast.web.routes import Routes
+
+Who: TypeAlias = Callable[[Scope], str | None]
+_PATIENCE = 0.5  # seconds that a request waits at most, for the first share of the fleet's quota
+_LONGEST = 100  # characters of a name to count by
+_KEYS = 100_000  # of each limit, in one process
+
+
+class Program(Protocol):
+    def guard(self, name: str, /, **options: Any) -> Guard[Any]: ...
+
+
+class RateLimit:
+    """`RateLimit("api", requests=100, seconds=60, routes=["* /api/{rest:path}"], by="address")`.
+
+    `by`: "address", "principal" (who has logged in; others are not counted), or a function of the ASGI scope that names who is
+    counted, and None for who is not. `requests` may come at once; then so many come back in so many `seconds`, evenly.
+    Without `routes` it is for all.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        *,
+        requests: int,
+        seconds: float = 60.0,
+        routes: Sequence[str] | None = None,
+        by: str | Who = "address",
+    ) -> None:
+        self.name = check_name("limit", name)
+        self.requests = check_int("requests", requests, 1, 10**9)
+        self.seconds = check_seconds("seconds", seconds, minimum=0.001)
+        self.routes = None if routes is None else Routes(tuple(routes))
+        if by not in ("address", "principal") and not callable(by):
+            raise UsageError(f'by is "address", "principal" or a function of the scope; not {show(by)}.')
+        self.by = by
+
+
+class RateLimits:
+    """Middleware: `app = RateLimits(app, hf, [RateLimit("api", requests=100)])`. Beyond a limit it answers 429, and when to come back.
+
+    Limits are the guards' limiters, shared by all processes on the database (or Redis); when that is away, each process goes on with
+    its share. `proxies` are the networks whose `X-Forwarded-For` is believed. Answers tell `RateLimit-Policy` and `RateLimit`.
+    """
+
+    def __init__(
+        self, app: App, hf: Program, limits: Sequence[RateLimit], *, proxies: Sequence[str] = ()
+    ) -> None:
+        self._app, self._addresses = app, Addresses(proxies)
+        self._limits = [(limit, _limiter(hf, limit), self._who(limit.by)) for limit in limits]
+
+    def _who(self, by: str | Who) -> Who:
+        if callable(by):
+            return by
+        return self._addresses.key if by == "address" else principal_of
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+        told: list[tuple[bytes, bytes]] = []
+        for limit, limiter, who in self._limits:
+            if limit.routes is not None and limit.routes.find(scope) is None:
+                continue
+            if (found := who(scope)) is None:
+                continue
+            key = _key(found)
+            try:
+                await limiter.take(key=key)
+            except RateLimited as refused:
+                note("request.limited", limit=limit.name, key=key)
+                after = render_retry_after(refused.retry_after or 1.0)
+                await _problem(limit, int(after)).send(scope, send, fields=_told(limit, limiter, key))
+                return
+            told = _told(limit, limiter, key)  # of several, the last: the one named most narrowly comes last
+        await self._app(scope, receive, _telling(send, told) if told else send)
+
+
+def _problem(limit: RateLimit, after: int) -> Problem:
+    return Problem(
+        status=429,
+        title="Too many requests",
+        code="RATE_LIMIT_EXCEEDED",
+        detail=f"At most {limit.requests} requests in {limit.seconds:g} s are taken here. Come back in {after} s.",
+        retry_after=after,
+    )
+
+
+def _limiter(hf: Program, limit: RateLimit) -> Limiter:
+    """A fleet grants less than the burst at once, by what comes back while a grant lasts: that is added here."""
+    rate = limit.requests / limit.seconds
+    limiter = Limiter(rate=rate, burst=limit.requests + rate * SLICE, wait=_PATIENCE, keys=_KEYS, per="{who}")
+    hf.guard(f"web.{limit.name}", limiter=limiter)  # it is the fleet's from now on
+    return limiter
+
+
+def _key(found: str) -> str:
+    return (
+        found if len(found) <= _LONGEST else hashlib.sha256(found.encode(errors="surrogatepass")).hexdigest()
+    )
+
+
+def _told(limit: RateLimit, limiter: Limiter, key: str) -> list[tuple[bytes, bytes]]:
+    found = limiter.allowance(key=key)
+    left = max(0.0, found.remaining - (found.limit - limit.requests))
+    shown = msgspec.structs.replace(found, limit=limit.requests, remaining=left, window=limit.seconds)
+    fields = ratelimit_headers(limit.name, shown)
+    return [
+        (name.lower().encode(), value.encode()) for name, value in fields.items() if name != "Retry-After"
+    ]
+
+
+def _telling(send: Send, fields: list[tuple[bytes, bytes]]) -> Send:
+    async def telling(message: Message) -> None:
+        if message["type"] == "http.response.start":
+            message = {**message, "headers": [*message.get("headers", ()), *fields]}
+        await send(message)
+
+    return telling
