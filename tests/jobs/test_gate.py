@@ -358,7 +358,9 @@ async def test_each_worker_lets_go_of_what_its_own_bulkhead_has_room_for(hf):
     await hf.store.holds.hold(await hf.store.claims.claim({"default": 9}, lease=60, worker="w"), Held.GUARD)
     while full.bulkhead.try_acquire():
         pass
-    one, two = (Releases(hf.store, [guard], ["ask"], owner=str(guard)) for guard in (full, free))
+    one, two = (
+        Releases(hf.store, lambda guard=guard: [guard], ["ask"], owner=str(guard)) for guard in (full, free)
+    )
     assert (await one._look(), await _ready(hf)) == (True, 1)  # one may wait
     assert (await two._look(), await _ready(hf)) == (True, 4)
     full.bulkhead.release()

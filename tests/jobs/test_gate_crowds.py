@@ -87,7 +87,7 @@ async def test_hundreds_of_keys_are_let_go_in_one_transaction(hf, monkeypatch):
     claims = await hf.store.claims.claim({"default": 600}, lease=60, worker="w")
     await hf.store.holds.hold(claims, Held.GUARD)
     asked = counted(monkeypatch, hf.store.holds, "gates", "gated", "unhold", "open_gates")
-    releases = Releases(hf.store, [guard], ["ask"], owner="w")
+    releases = Releases(hf.store, lambda: [guard], ["ask"], owner="w")
     assert await releases._look()
     assert asked == {"gates": 1, "open_gates": 1}
     ready = await hf.store.claims.claim({"default": 600}, lease=60, worker="w")
@@ -99,7 +99,7 @@ async def test_who_lets_go_of_nothing_looks_seldom(hf):
     guard = hf.guard("api", limiter=Limiter(rate=1, burst=1))
     await hf.store.jobs.enqueue([NewJob(id=new_id(), task="ask", guard="api")])
     await hf.store.holds.hold(await hf.store.claims.claim({"default": 1}, lease=60, worker="w"), Held.GUARD)
-    one, two = (Releases(hf.store, [guard], ["ask"], owner=owner) for owner in ("one", "two"))
+    one, two = (Releases(hf.store, lambda: [guard], ["ask"], owner=owner) for owner in ("one", "two"))
     assert await one._look()
     await hf.store.holds.hold(await hf.store.claims.claim({"default": 1}, lease=60, worker="w"), Held.GUARD)
     assert not await two._look()

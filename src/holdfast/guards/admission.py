@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from contextlib import suppress
 
 from holdfast.guards.breaker import Breaker, Permit
@@ -33,8 +34,10 @@ class Gates:
     def has_any(self) -> bool:
         return any(gate is not None for gate in (self.breaker, self.limiter, self.bulkhead))
 
-    async def admit(self, way: Way, key: str, cost: float, until: float | None) -> Admission:
-        """Pass all of them before `until`, or be refused."""
+    async def admit(
+        self, way: Way, key: str, cost: float, until: float | None, longest: float = math.inf
+    ) -> Admission:
+        """Pass all of them before `until`, or be refused. Nobody waits longer than `longest` seconds for quota or a permit."""
         now = monotonic()
         self.check_time(now, until)
         entry = Admission(self, key, now)
@@ -45,10 +48,10 @@ class Gates:
                 except BreakerOpen as refusal:
                     entry.permit = await self._after_probe(way, self.breaker, entry, until, refusal)
             if self.limiter is not None:
-                await self._limit(way, entry, cost, until)
+                await self._limit(way, entry, cost, until, longest)
             if self.bulkhead is not None:
                 if not self.bulkhead.try_acquire():
-                    await self._stand_in_line(way, entry, cost, until)
+                    await self._stand_in_line(way, entry, cost, until, longest)
                 entry.bulkhead = self.bulkhead
             if entry.has_waited:
                 self._look_again(entry, until)
@@ -70,10 +73,14 @@ class Gates:
         self.check_time(entry.began, until)
         raise refusal
 
-    async def _limit(self, way: Way, entry: Admission, cost: float, until: float | None) -> None:
+    async def _limit(
+        self, way: Way, entry: Admission, cost: float, until: float | None, longest: float
+    ) -> None:
         limiter, now = self.limiter, entry.began
         assert limiter is not None
-        longest = limiter.longest_wait if until is None else min(limiter.longest_wait, until - now)
+        longest = min(longest, limiter.longest_wait)
+        if until is not None:
+            longest = min(longest, until - now)
         found = limiter.reserved(entry.key, cost, now, longest)
         if not isinstance(found, Reservation) or found.at > now:
             entry.has_waited = True
@@ -81,23 +88,35 @@ class Gates:
             found = await limiter.taken(way, entry.key, cost, longest, first=found)
         entry.reservation, entry.key = found, found.key  # one that came with a job may have brought its key
 
-    async def _stand_in_line(self, way: Way, entry: Admission, cost: float, until: float | None) -> None:
+    async def _stand_in_line(
+        self, way: Way, entry: Admission, cost: float, until: float | None, longest: float
+    ) -> None:
         """Quota is taken for now, so whoever has to stand in a line gives it back, and takes it when it is his turn."""
         bulkhead = self.bulkhead
         assert bulkhead is not None
         if entry.reservation is not None:
             entry.reservation.give_back()
         now = monotonic()
-        seconds = None if until is None else max(0.0, until - now)
+        left = longest if until is None else min(longest, max(0.0, until - now))
+        seconds = None if left == math.inf else left
         self._keep_permit(entry, now, bulkhead.longest_wait if seconds is None else seconds)
         await bulkhead.acquired(way, seconds)
         entry.bulkhead, entry.has_waited, entry.began = bulkhead, True, monotonic()
         if self.limiter is not None:
-            await self._limit(way, entry, cost, until)
+            await self._limit(way, entry, cost, until, longest)
 
     def _keep_permit(self, entry: Admission, now: float, seconds: float) -> None:
         if self.breaker is not None and entry.permit is not None:
             self.breaker.waits(entry.permit, now, seconds)
+
+    def again(self, entry: Admission, until: float | None) -> Admission:
+        """The call comes now. Refused, when it may not be made any more."""
+        try:
+            self._look_again(entry, until)
+        except BaseException:
+            entry.not_made()
+            raise
+        return entry
 
     def _look_again(self, entry: Admission, until: float | None) -> None:
         """Time has passed since the breaker was asked: it may have opened, and the deadline may be over."""

@@ -21,7 +21,7 @@ from holdfast.guards.fallback import Degraded, Fallback
 from holdfast.guards.faults import Classifier
 from holdfast.guards.faults import classify as by_default
 from holdfast.guards.limiter import Limiter
-from holdfast.guards.pipeline import Ask, Pipeline
+from holdfast.guards.pipeline import Ask, Begun, Pipeline
 from holdfast.guards.retry import Retries
 from holdfast.guards.ways import IN_THREAD, ON_LOOP, finished, refuse_on_loop
 from holdfast.kernel.awaits import around
@@ -94,6 +94,17 @@ class Calls(Generic[D_co], metaclass=Named):
         result: tuple[T, Ending] | D_co = finished(self._pipeline.run(IN_THREAD, ask, partial(fn)))
         return result
 
+    # --- calls before which something must be written: who is refused has written nothing ---
+
+    @property
+    def key(self) -> str:
+        """Of its limiter; empty: none."""
+        return self._ask.key
+
+    def begin(self, *, once: bool, longest: float) -> Coroutine[Any, Any, Begun]:
+        """Admission now, after at most `longest` seconds, and the call a little later. `once`: it is not repeated."""
+        return self._pipeline.begin(self._ask.single() if once else self._ask, longest)
+
     @overload
     def __call__(
         self, fn: Callable[P, Coroutine[Any, Any, T]], /
@@ -141,7 +152,15 @@ class Calls(Generic[D_co], metaclass=Named):
 class Keyed(Calls[D_co]):
     """A guard, for one key of its limiter."""
 
-    __slots__ = ()
+    __slots__ = ("_guard",)
+
+    def __init__(self, guard: Guard[D_co], pipeline: Pipeline, ask: Ask) -> None:
+        super().__init__(pipeline, ask)
+        self._guard = guard
+
+    @property
+    def guard(self) -> Guard[Any]:
+        return self._guard
 
 
 class Guard(Calls[D_co]):
@@ -213,6 +232,15 @@ class Guard(Calls[D_co]):
         return self._name
 
     @property
+    def guard(self) -> Guard[Any]:
+        return self
+
+    @property
+    def answers_itself(self) -> bool:
+        """Whether its fallback may answer instead of the call."""
+        return self._pipeline.answers_itself
+
+    @property
     def classify(self) -> Classifier:
         return self._pipeline.classify
 
@@ -251,9 +279,8 @@ class Guard(Calls[D_co]):
         if repeatable is not None:
             _check_repeatable(repeatable)
         key = limiter.key_for(*values, **named) if limiter is not None and (values or named) else ""
-        return Keyed(
-            self._pipeline, Ask(key, cost, self._ask.repeatable if repeatable is None else repeatable)
-        )
+        ask = Ask(key, cost, self._ask.repeatable if repeatable is None else repeatable)
+        return Keyed(self, self._pipeline, ask)
 
     def __repr__(self) -> str:
         return f"<Guard {self._name!r}>"

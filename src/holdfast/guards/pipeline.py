@@ -17,6 +17,8 @@ from holdfast.guards.ways import ON_LOOP, Way
 from holdfast.kernel.clock import monotonic
 from holdfast.kernel.errors import Refused
 
+FRESH = 0.25  # seconds between an admission and its call: a later one would break the rate
+
 
 class Ask:
     """How some calls of a guard differ from others: the limiter's key, their cost, and whether they may be repeated."""
@@ -41,6 +43,10 @@ class Ask:
         """The same for a call whose answer goes on."""
         return Ask(self.key, self.cost, self.repeatable, lasts=True, once=once, discard=discard)
 
+    def single(self) -> Ask:
+        """The same for a call that is not repeated."""
+        return Ask(self.key, self.cost, self.repeatable, once=True)
+
 
 class Pipeline:
     """The parts of one guard, in their order; None stands for one that is not there."""
@@ -61,6 +67,11 @@ class Pipeline:
         self._timeout, self._deadline = timeout, deadline
         self._retries, self._fallback, self.classify = retries, fallback, classify
 
+    @property
+    def answers_itself(self) -> bool:
+        """Whether there may be an answer that is not the call's."""
+        return self._fallback is not None
+
     def reset(self) -> None:
         """As when nothing was called yet. Calls under way keep their permits of the bulkhead."""
         for part in (self._retries, self.gates.breaker, self.gates.limiter):
@@ -71,23 +82,26 @@ class Pipeline:
         """The call's result, or what the fallback says instead."""
         fallback = self._fallback
         if fallback is None:
-            return await self._retried(way, ask, work)
+            return await self.retried(way, ask, work)
         try:
-            return await self._retried(way, ask, work)
+            return await self.retried(way, ask, work)
         except Exception as error:
             if not fallback.takes(error, fault_of(error, self.classify)):
                 raise
             return await fallback.result(error)
 
-    async def _retried(self, way: Way, ask: Ask, work: partial[Any]) -> Any:
-        """Attempts until one succeeds, or there may be no more."""
+    async def retried(self, way: Way, ask: Ask, work: partial[Any], *, first: Admission | None = None) -> Any:
+        """Attempts until one succeeds, or there may be no more. The first may be admitted already."""
         until = self._until()
         if self._retries is not None:
             self._retries.first()
         attempt, failure = 1, None
         try:
             while True:
-                admission = await self._admitted(way, ask, until, failure)
+                if first is None:
+                    admission = await self._admitted(way, ask, until, failure)
+                else:
+                    admission, first = self.gates.again(first, until), None
                 try:
                     return await self._attempt(way, ask, admission, until, work)
                 except Exception as error:
@@ -168,6 +182,10 @@ class Pipeline:
         left = until - admission.began
         return left if self._timeout is None or left < self._timeout else self._timeout
 
+    async def begin(self, ask: Ask, longest: float) -> Begun:
+        """Admission now, and the call a little later, on the loop."""
+        return Begun(self, ask, await self.gates.admit(ON_LOOP, ask.key, ask.cost, self._until(), longest))
+
     async def enter(self, way: Way, ask: Ask) -> Block:
         """Admission and deadline only, for a block that is not repeated."""
         until = self._until()
@@ -176,3 +194,25 @@ class Pipeline:
         if way is ON_LOOP:
             await block.start()
         return block
+
+
+class Begun:
+    """A call that its guard has let through, and that is not made yet: who has it writes something before it."""
+
+    __slots__ = ("_admission", "_ask", "_at", "_pipeline")
+
+    def __init__(self, pipeline: Pipeline, ask: Ask, admission: Admission) -> None:
+        self._pipeline, self._ask, self._admission = pipeline, ask, admission
+        self._at = monotonic()
+
+    async def run(self, work: partial[Any]) -> Any:
+        """Make it. Refused: it was not made, because the breaker has opened meanwhile, or too much time has passed for its quota."""
+        first: Admission | None = self._admission
+        if monotonic() - self._at > FRESH:
+            self.not_made()
+            first = None
+        return await self._pipeline.retried(ON_LOOP, self._ask, work, first=first)
+
+    def not_made(self) -> None:
+        """It will not be."""
+        self._admission.not_made()

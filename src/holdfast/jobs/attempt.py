@@ -11,6 +11,7 @@ from typing import Any, Protocol
 
 from holdfast.jobs.blocking import Portal
 from holdfast.jobs.calls import Call
+from holdfast.jobs.doors import GuardDoor, Late, TaskDoor
 from holdfast.jobs.effects import Effect, Manner
 from holdfast.jobs.steps import Steps, run_step
 from holdfast.kernel.awaits import Awaits, Block
@@ -25,7 +26,7 @@ from holdfast.store.ports import Store, Tx
 from holdfast.store.records import Claim, Finish
 
 
-class Hold(Protocol):
+class Hold(Late, Protocol):
     """What a worker knows of a claim that it holds."""
 
     until: float  # on the monotonic clock: nobody else may run the job before
@@ -46,6 +47,7 @@ class Attempt:
         "claim",
         "committed",
         "completed",
+        "doors",
         "lost",
         "parted",
         "steps",
@@ -71,6 +73,7 @@ class Attempt:
         self.parted = False  # its run is over, and what becomes of the job was written apart
         self.vouched = False  # what is recorded of its steps is complete, although this run has not asked for all of them
         self.committed = False  # and so is that transaction, for certain
+        self.doors: list[GuardDoor] = []  # the guards of its steps
         self.lost = False  # a write of this run was refused: someone else may run the job now
         self.stop_reason: str | None = None  # why it is asked to stop; a long loop may look at it
 
@@ -94,11 +97,20 @@ class Attempt:
 
     async def step(self, name: str, call: Call, *, branch: str | None = None) -> Any:
         self._check_goes_on()
+        self._ask_late(call)
         return await run_step(self._its_steps(), name, call, branch=branch)
 
     async def effect(self, name: str, call: Call, manner: Manner, *, branch: str | None = None) -> Any:
         self._check_goes_on()
+        self._ask_late(call)
         return await Effect(self._its_steps(), call, manner, self.check_held).run(name, branch=branch)
+
+    def _ask_late(self, call: Call) -> None:
+        """A run that began without being asked for is, before its first call that has no guard of its own."""
+        if call.door is None and self._hold is not None and self._hold.late is not None:
+            call.door = TaskDoor(self._hold)
+        if isinstance(call.door, GuardDoor):
+            self.doors.append(call.door)
 
     def work_beside(self) -> object | None:
         """In a thread: what it does beside the task; None in the task's own."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable
 from itertools import count
+from math import inf
 from typing import Any, NoReturn
 
 import msgspec
@@ -79,7 +80,14 @@ class BorrowedGates(Gates):
         super().__init__(own.name, own.breaker, own.limiter, own.bulkhead)
         self._wire = wire
 
-    async def admit(self, way: Way, key: str, cost: float, until: float | None) -> Admission:
+    async def admit(
+        self,
+        way: Way,
+        key: str,
+        cost: float,
+        until: float | None,
+        longest: float = inf,  # noqa: ARG002  its worker waits as its own do
+    ) -> Admission:
         now = monotonic()
         self.check_time(now, until)
         left = None if until is None else until - now

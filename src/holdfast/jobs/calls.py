@@ -13,10 +13,11 @@ from weakref import WeakKeyDictionary
 
 from holdfast.guards.backoff import Backoff
 from holdfast.jobs.control import Control
+from holdfast.jobs.doors import Door, Passed
 from holdfast.kernel.awaits import Awaits, is_async, watching
 from holdfast.kernel.clock import monotonic, sleep, timeout
 from holdfast.kernel.codec import canonical, decode_stored
-from holdfast.kernel.errors import DeadlinePassed, PayloadError, Refused, UsageError
+from holdfast.kernel.errors import DeadlinePassed, PayloadError, Refused, TimedOut, UsageError
 from holdfast.kernel.names import check_seconds
 from holdfast.kernel.show import show
 from holdfast.kernel.threads import Caller, LoopThreads
@@ -56,6 +57,7 @@ class Call:
         retry: Backoff | None,
         limit: float | None,
         threads: Caller | None = None,
+        door: Door | None = None,
     ) -> None:
         if not callable(function):
             raise UsageError(
@@ -65,23 +67,66 @@ class Call:
             raise UsageError(f"retry is a Backoff, such as Backoff(attempts=3); not {show(retry)}.")
         self._function, self._args, self._threads = function, tuple(args), threads or _ON_LOOP
         self._has_place = False
+        self.door = door  # asked before each call
+        self._passed: Passed | None = None  # it, and the call is not made yet
+        self.turned_away: Refused | None = None  # by it: no call was made
         self.calls = 0  # that were made, and nobody has counted yet
         self.began: float | None = None  # on the monotonic clock: when the last of them did
         self.cut_off: TimeoutError | None = None  # how its last call ended, when that took too long
         self.retry = retry or ONCE
         self._limit = None if limit is None else check_seconds("timeout", limit, minimum=0.001)
 
-    async def prepare(self, begin: Callable[[], Awaitable[None]]) -> None:
-        """Do what comes right before the call: not before there is a thread for it, if it needs one."""
+    async def prepare(
+        self, begin: Callable[[], Awaitable[None]] | None = None, *, once: bool = False
+    ) -> None:
+        """Do what comes right before the call: not before there is a thread for it, if it needs one, and its guard lets it through.
+
+        `once`: its guard does not repeat it.
+        """
         await self._take_place(self._function)
         try:
-            await begin()
+            await self._ask(once=once)
+            if begin is not None:
+                await begin()
         except BaseException:
+            self._turn_back()
             self._leave_place()
             raise
 
+    async def _ask(self, *, once: bool) -> None:
+        if self.door is not None:
+            try:
+                self._passed = await self.door.ask(once=once)
+            except Refused as refusal:
+                self.turned_away = refusal
+                raise
+
+    def _turn_back(self) -> None:
+        passed, self._passed = self._passed, None
+        if passed is not None:
+            passed.not_made()
+
     async def once(self) -> Any:
+        """Call it through what it has passed, if there is something to pass."""
+        passed, self._passed = self._passed, None
+        if passed is None:
+            return await self._counted()
+        made: list[bool] = []
+        try:
+            return await passed.run(partial(self._counted, made))
+        except Exception as error:
+            if not made and isinstance(error, Refused):
+                self.turned_away = error
+            elif isinstance(error, TimedOut):
+                self.cut_off = error
+            assert self.door is not None
+            self.door.failed(error)
+            raise
+
+    async def _counted(self, made: list[bool] | None = None) -> Any:
         """Call it, and count that, unless a guard inside has refused: then nothing was called."""
+        if made is not None:
+            made.append(True)
         before = self.calls, self.began
         self.calls, self.began = self.calls + 1, monotonic()
         try:
@@ -112,16 +157,26 @@ class Call:
             raise self.cut_off from error
 
     async def run(self) -> Any:
-        """As often as it may fail."""
-        attempt = 1
+        """As often as it may fail. Who is turned away after a failure has failed: a call was made."""
+        attempt, failure = 1, None
         while True:
             try:
+                if self.door is not None:
+                    await self.prepare()
                 return await self.once()
             except Exception as error:
-                if isinstance(error, Control) or not self.retry.allows(attempt, error):
+                if error is self.turned_away and failure is not None:
+                    raise failure from error
+                if self._is_over(error, attempt):
                     raise
+                failure = error
             await sleep(self.retry.delay(attempt))
             attempt += 1
+
+    def _is_over(self, error: Exception, attempt: int) -> bool:
+        return (
+            error is self.turned_away or isinstance(error, Control) or not self.retry.allows(attempt, error)
+        )
 
     async def _call(self, function: Callable[..., Any]) -> Any:
         """What it has asked for and not awaited is a failure of it: else that would be recorded as done."""

@@ -3,10 +3,15 @@
 from __future__ import annotations
 
 from datetime import timedelta
+from typing import Any
 
+from holdfast.guards.guard import Guard
 from holdfast.kernel import outcomes
 from holdfast.kernel.names import check_seconds
 from holdfast.kernel.outcomes import Outcome
+from holdfast.kernel.randomness import jittered
+
+_STRANGE = 1.0  # seconds until it asks again, of a job whose key nobody would let go of
 
 
 class Control(Exception):
@@ -47,6 +52,16 @@ class Reject(Control):
     def __init__(self, reason: str) -> None:
         super().__init__(reason)
         self.outcome: outcomes.Dead = outcomes.Dead(reason)
+
+
+class Gated(Control):
+    """The guard of a step has refused its call: the job is held under that guard's `key`, and begins again when it lets go."""
+
+    def __init__(self, reason: str, key: str | None, guard: Guard[Any] | None) -> None:
+        super().__init__(reason)
+        self.guard = guard
+        after = 0.0 if key is not None else jittered(_STRANGE)
+        self.outcome: outcomes.Snooze = outcomes.Snooze(after=after, reason=reason, guard=key)
 
 
 class StepsChanged(Reject):

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import msgspec
+
 from holdfast.guards.faults import Fault, fault_of, retry_after_of
 from holdfast.guards.headers import clamped
 from holdfast.jobs.child import ChildFailed
+from holdfast.jobs.doors import GuardDoor
 from holdfast.jobs.gating import is_closed, key_of
 from holdfast.jobs.run import Run
 from holdfast.kernel.errors import DeadlinePassed, Refused
@@ -14,19 +17,40 @@ _MOMENT = 0.1  # seconds: the gate before a guarded task knows better when to go
 _LONGEST = 60.0  # seconds, for tasks without a gate
 
 
-def deferral(run: Run, error: BaseException) -> float | None:
-    """Seconds until it may be tried again, uncharged; None: it has failed. Of several coroutines, when it is so of all of them."""
+class Deferral(msgspec.Struct, frozen=True):
+    after: float = 0.0  # seconds until it may be tried again
+    guard: str | None = None  # or the key under which it is held until that guard lets go
+
+
+def deferral(run: Run, error: BaseException) -> Deferral | None:
+    """How it is put off, uncharged; None: it has failed. Of several coroutines, when it is so of all of them."""
     if isinstance(error, BaseExceptionGroup):
         waits = [deferral(run, each) for each in error.exceptions]
-        return None if None in waits else max(wait for wait in waits if wait is not None)
+        return None if None in waits else max((each for each in waits if each is not None), key=_lasts)
     if not isinstance(error, Exception) or isinstance(error, DeadlinePassed):
         return None
+    if (door := _door_of(run, error)) is not None and door.excuses():
+        return Deferral(guard=door.key) if door.is_shut else Deferral(_asked(error))
     has_guard = run.task is not None and run.task.declaration.guard is not None
     if not isinstance(error, Refused) and not (has_guard and _is_guards(run, error)):
         return None
     if has_guard and _gate_is_shut(run):
-        return jittered(_MOMENT, 0.5)
+        return Deferral(jittered(_MOMENT, 0.5))
+    return Deferral(_asked(error))
+
+
+def _lasts(each: Deferral) -> tuple[bool, float]:
+    return each.guard is not None, each.after
+
+
+def _asked(error: Exception) -> float:
     return jittered(max(_MOMENT, clamped(retry_after_of(error), _LONGEST) or 1.0))
+
+
+def _door_of(run: Run, error: Exception) -> GuardDoor | None:
+    """The guard of the step whose call has failed with it."""
+    doors = () if run.attempt is None else run.attempt.doors
+    return next((door for door in doors if door.error is error), None)
 
 
 def _gate_is_shut(run: Run) -> bool:

@@ -16,7 +16,7 @@ from holdfast.jobs.step_log import Place
 from holdfast.jobs.steps import CUT_OFF, Steps
 from holdfast.kernel.clock import sleep
 from holdfast.kernel.crashpoints import crashpoint
-from holdfast.kernel.errors import HoldfastError, LeaseLost, StepLeft, UsageError
+from holdfast.kernel.errors import DeadlinePassed, HoldfastError, LeaseLost, Refused, StepLeft, UsageError
 from holdfast.kernel.names import check_seconds
 from holdfast.kernel.randomness import jittered
 from holdfast.kernel.show import show
@@ -108,11 +108,11 @@ class Effect:
         return await self._looked_up(told)
 
     async def _until_done(self) -> Any:
-        attempt = self._place.tries + 1
+        attempt, failure = self._place.tries + 1, None
         while True:
             if (found := await self._before_again()) is not None:
                 return await self._done(found.result, found=True)
-            await self._call.prepare(self._begin)
+            await self._pass(failure)
             try:
                 result = await self._counted_call()
             except asyncio.CancelledError:
@@ -120,7 +120,8 @@ class Effect:
                     self._failed(TimeoutError(CUT_OFF))
                 raise
             except Exception as error:
-                found = await self._after(error)
+                found = await self._after(error, failure)
+                failure = error
                 if found is not None:
                     return await self._done(found.result, found=True)
                 if isinstance(error, Control) or not self._call.retry.allows(attempt, error):
@@ -131,6 +132,21 @@ class Effect:
             else:
                 crashpoint("effect.called")
                 return await self._done(result)
+
+    def _turned_away(self, refusal: Exception, failure: Exception | None) -> BaseException:
+        """By its guard: the job is held. After a failure of this run that is what the task hears of, for a call was made."""
+        if failure is None and not isinstance(refusal, DeadlinePassed):
+            return self._steps.held(self._place, self._call, refusal)
+        told = failure or refusal
+        self._failed(told)
+        return told
+
+    async def _pass(self, failure: Exception | None) -> None:
+        """Its guard, and then its intent."""
+        try:
+            await self._call.prepare(self._begin, once=self._manner.kind is Kind.AT_MOST_ONCE)
+        except Refused as refusal:
+            raise self._turned_away(refusal, failure) from refusal
 
     async def _counted_call(self) -> Any:
         try:
@@ -173,11 +189,14 @@ class Effect:
                 await self._not_done()  # no call was made
             raise
 
-    async def _after(self, error: Exception) -> Found[Any] | None:
-        """Its call has failed: what is known of the effect. None: it may be called again.
+    async def _after(self, error: Exception, before: Exception | None) -> Found[Any] | None:
+        """Its call has failed: what is known of the effect. None: it may be called again. `before`: the failure of the last one.
 
         That its time was over is our own word, and says nothing, although it may be of a type that the other side's have.
         """
+        if error is self._call.turned_away:  # at the last moment
+            await self._not_done()
+            raise self._turned_away(error, before) from error
         if error is not self._call.cut_off and isinstance(error, (Control, *self._manner.not_done)):
             await self._not_done()
             return None

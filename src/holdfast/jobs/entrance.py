@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
+from functools import partial
 
 from holdfast.guards.ways import ON_LOOP, Turn
 from holdfast.jobs.gate import Gate
@@ -41,6 +42,9 @@ class Entrance:
     def admits(self, run: Run) -> bool:
         """Whether it may begin now. If not, it is kept here: to be asked for again, or turned away."""
         if not run.is_guarded:
+            return True
+        if run.claim.decided:  # perhaps no call is left, and then it need not wait for one
+            run.late = partial(self._gate.ask, run)
             return True
         wait, now = self._gate.ask(run), monotonic()
         if wait == 0.0:

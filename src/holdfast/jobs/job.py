@@ -8,7 +8,9 @@ from contextlib import AbstractAsyncContextManager
 from typing import TYPE_CHECKING, Any
 
 from holdfast.guards.backoff import Backoff
+from holdfast.guards.guard import Guard, Keyed
 from holdfast.jobs.calls import Call, refuse_inside
+from holdfast.jobs.doors import door_of
 from holdfast.jobs.effects import KEY_TTL, SETTLE, Manner, Policy
 from holdfast.jobs.sync_job import BlockingJob
 from holdfast.kernel.awaits import Args, Awaits, Block, must_await
@@ -113,15 +115,20 @@ class Job:
         function: Callable[..., Any],
         /,
         *args: Any,
+        guard: Guard[Any] | Keyed[Any] | None = None,
         retry: Backoff | None = None,
         timeout: float | None = None,  # noqa: ASYNC109  an option of the step
     ) -> Any:
         """Call the function, unless an earlier attempt has recorded its result: then that is returned.
 
         The result is recorded, as JSON, before this returns; a later attempt gets the same. The name is unique in the job.
+        The call is made through the `guard`, which is asked first: refused, the job is held under its key, uncharged and
+        without a slot. What is recorded asks nobody.
         """
         refuse_inside(name)
-        call = Call(function, args, retry=retry, limit=timeout, threads=self._attempt.threads)
+        call = Call(
+            function, args, retry=retry, limit=timeout, threads=self._attempt.threads, door=door_of(guard)
+        )
         return await self._attempt.step(name, call)
 
     @must_await("job.effect", to=_of_job("effect"))
@@ -136,6 +143,7 @@ class Job:
         not_done: tuple[type[Exception], ...] = (),
         settle: float = SETTLE,
         key_ttl: float = KEY_TTL,
+        guard: Guard[Any] | Keyed[Any] | None = None,
         retry: Backoff | None = None,
         timeout: float | None = None,  # noqa: ASYNC109  an option of the effect
     ) -> Any:
@@ -145,13 +153,16 @@ class Job:
         called again; with `keyed` too, while the other side remembers `job.key_for(name)`, for `key_ttl` seconds; with
         `at_most_once`, `reconcile(*args)` is asked, and answers Found(result), NotFound, which counts after `settle`
         seconds, or CannotTell. Without an answer the job is `unknown` and waits for a person. Exceptions of the types in
-        `not_done` say that nothing was done.
+        `not_done` say that nothing was done. The `guard` is asked before the intent is written, as for a step; it does not
+        repeat an `at_most_once` call.
         """
         refuse_inside(name)
         manner = Manner.of(
             policy=policy, reconcile=reconcile, not_done=not_done, settle=settle, key_ttl=key_ttl
         )
-        call = Call(function, args, retry=retry, limit=timeout, threads=self._attempt.threads)
+        call = Call(
+            function, args, retry=retry, limit=timeout, threads=self._attempt.threads, door=door_of(guard)
+        )
         return await self._attempt.effect(name, call, manner)
 
     # --- success together with the task's own rows ---

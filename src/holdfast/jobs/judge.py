@@ -6,9 +6,11 @@ import asyncio
 from collections.abc import Sequence
 from typing import Any, TypeAlias
 
+from msgspec.structs import replace
+
 from holdfast.jobs.attempt import Attempt
 from holdfast.jobs.blocking import Portal
-from holdfast.jobs.control import Cancel, Control, EffectUnknown, Reject, Retry, Snooze, meant
+from holdfast.jobs.control import Cancel, Control, EffectUnknown, Gated, Reject, Retry, Snooze, meant
 from holdfast.jobs.death_handlers import OnDead
 from holdfast.jobs.deferral import deferral
 from holdfast.jobs.failures import describe
@@ -106,6 +108,8 @@ class Judge:
         error = meant(error)
         if isinstance(error, EffectUnknown):
             return self._unknown(run, _told(run.claim, error))
+        if isinstance(error, Gated) and error.guard is not None:
+            self._registry.meet(error.guard)
         if (excused := _excused(run, error)) is not None:
             return noted(run, excused)
         await self._tell(run, "on_failed", error)
@@ -210,8 +214,10 @@ def _excused(run: Run, error: BaseException) -> Ending | None:
         return outcomes.Cancel(_told(run.claim, error))
     if isinstance(error, Snooze):
         return outcomes.Snooze(after=error.outcome.after, reason=_told(run.claim, error))
+    if isinstance(error, Gated):
+        return replace(error.outcome, reason=_told(run.claim, error))
     if (wait := deferral(run, error)) is not None:
-        return outcomes.Snooze(after=wait, reason=_told(run.claim, error))
+        return outcomes.Snooze(after=wait.after, guard=wait.guard, reason=_told(run.claim, error))
     if isinstance(error, DeadlinePassed) and run.time_left() == 0.0:
         return outcomes.Cancel("its deadline has passed")
     return None
@@ -254,6 +260,8 @@ def noted(run: Run, ending: Ending) -> Ending:
                 "job.cancelled",
                 job=claim.job_id, task=claim.task, queue=claim.queue, attempt=claim.attempt, reason=reason,
             )  # fmt: skip
+        case outcomes.Snooze(guard=str(guard)):
+            note("job.gated", guards=[guard], jobs=1)
         case outcomes.Snooze(after=after, reason=reason):
             note(
                 "job.snoozed",

@@ -122,10 +122,18 @@ class Registry:
     def add_guard(self, guard: Guard[Any]) -> None:
         self._others[guard.name] = guard
 
+    def meet(self, guard: Guard[Any]) -> None:
+        """One that nobody has declared with the program: a step has it."""
+        self._others.setdefault(guard.name, guard)
+
     @property
     def known_guards(self) -> dict[str, Guard[Any]]:
         """All that the program has declared with its Holdfast, or has put before a task."""
         return {guard.name: guard for guard in self.guards} | self._others
+
+    def guards_by_now(self) -> list[Guard[Any]]:
+        """The same, for who asks again: more of them may be met."""
+        return [*self.known_guards.values()]
 
     def guarded_by(self, guards: Collection[str]) -> list[str]:
         """The names of tasks that one of these gates stands before."""

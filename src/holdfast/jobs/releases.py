@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from holdfast.guards.bulkhead import Bulkhead
@@ -75,7 +75,7 @@ class Releases(Looping):
     def __init__(
         self,
         store: Store,
-        guards: Iterable[Guard[Any]],
+        guards: Callable[[], Iterable[Guard[Any]]],
         tasks: Sequence[str],
         *,
         owner: str,
@@ -83,7 +83,7 @@ class Releases(Looping):
     ) -> None:
         super().__init__("releases")
         self._store, self._tasks, self._owner, self._ttl = store, tasks, owner, ttl
-        self._guards = {guard.name: guard for guard in guards}
+        self._all_guards = guards  # that are known by now: one of a step is met when it is asked
         self._next_strange = 0.0
         self._leases: dict[str, tuple[Lease, float]] = {}  # by guard, and when it was last renewed
         self._ask_again: dict[
@@ -105,7 +105,8 @@ class Releases(Looping):
     async def _look(self) -> bool:
         """Whether anything is held that is ours to let go."""
         keys = await self._keys()
-        known = {text: guard for text in keys if (guard := guard_of(text, self._guards)) is not None}
+        guards = {guard.name: guard for guard in self._all_guards()} if keys else {}
+        known = {text: guard for text in keys if (guard := guard_of(text, guards)) is not None}
         now = monotonic()
         # What was let go may be back at the next look but one: it must not find a fresh one then.
         kept = {text: pour for text, pour in self._pours.items() if now - pour.at < _KEPT}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable
 from enum import Enum
 from typing import Any
 
@@ -33,7 +34,7 @@ class Run:
     """A claim, its task when this program knows it, and what is going on with it."""
 
     __slots__ = (
-        "attempt", "began", "claim", "ending", "finish", "job", "limit_until", "lock", "lock_until", "over", "reason", "reservation", "stop", "task", "thread", "timer", "until", "visit", "why_lost", "work",
+        "attempt", "began", "claim", "ending", "finish", "job", "late", "limit_until", "lock", "lock_until", "over", "reason", "reservation", "stop", "task", "thread", "timer", "until", "visit", "why_lost", "work",
     )  # fmt: skip
 
     def __init__(self, claim: Claim, task: Task[Any, Any] | None, until: float) -> None:
@@ -54,6 +55,8 @@ class Run:
         self.why_lost = ""  # as far as that is known
         self.ending: Outcome | None = None  # how it ends, as soon as that is known
         self.reservation: Reservation | None = None  # of its guard: spent when the run begins
+        # Asks the gate, of a run that has begun without: seconds until it is worth asking again; 0: it may call.
+        self.late: Callable[[], float] | None = None
         self.visit: Visit | None = None  # it finds out whether what its guard stands before is well again
         self.finish: Finish | None = None  # the same on its way to the store
         self.over = False  # its body has ended, and only the token decides what becomes of it
@@ -72,6 +75,11 @@ class Run:
         """Whether it was enqueued for the gate that its task has, and not only this process finds that closed."""
         guard = None if self.task is None else self.task.declaration.gate
         return guard is not None and is_under(guard, self.claim.guard) and not is_sick(guard)
+
+    @property
+    def gate_key(self) -> str | None:
+        """Under which it is held when its gate refuses it."""
+        return self.claim.guard if self.is_under_guard else None
 
     @property
     def needs_lease(self) -> bool:

@@ -135,7 +135,7 @@ class WorkerService:
         looks = Periodic("strays", strays.look, every=self._lease / 6)
         # Also without guards: jobs of a guard that the last version had are let go.
         releases = Releases(
-            self._store, self._registry.guards, self._registry.names,
+            self._store, self._registry.guards_by_now, self._registry.names,
             owner=self.name, ttl=min(RELEASES_TTL, self._lease),
         )  # fmt: skip
         beside = [] if self._beside is None else self._beside(self.name, self._lease)

@@ -10,13 +10,13 @@ from typing import Any
 
 from holdfast.jobs.branches import HOME, Branches
 from holdfast.jobs.calls import Call
-from holdfast.jobs.control import Control, EffectUnknown, Reject, StepsChanged, Suspended
+from holdfast.jobs.control import Control, EffectUnknown, Gated, Reject, StepsChanged, Suspended
 from holdfast.jobs.failures import describe
 from holdfast.jobs.handled import again, is_part, kept
 from holdfast.jobs.step_log import Place, StepLog
 from holdfast.kernel.clock import patience, timeout
 from holdfast.kernel.crashpoints import crashpoint
-from holdfast.kernel.errors import HoldfastError, PayloadError, StepLeft, UsageError
+from holdfast.kernel.errors import DeadlinePassed, HoldfastError, PayloadError, StepLeft, UsageError
 from holdfast.kernel.masking import secret_values
 from holdfast.kernel.names import check_name
 from holdfast.kernel.spawn import over
@@ -349,6 +349,12 @@ class Steps:
         told = f"Effect {place.name!r} was done, but its result cannot be kept: {error}"
         return await self.unknown(place, told) if unkept is None else self.end_with(unkept(told))
 
+    def held(self, place: Place, call: Call, refusal: Exception) -> Control:
+        """Its guard has refused it, and nothing was called."""
+        assert call.door is not None
+        told = f"step {place.name!r} was refused by its guard: {refusal}"
+        return self.end_with(Gated(told, call.door.key, call.door.guard))
+
     async def unknown(self, place: Place, why: str) -> Control:
         await self.log.write(place, Progress.UNKNOWN)
         return self.end_with(EffectUnknown(why))
@@ -389,6 +395,8 @@ async def run_step(steps: Steps, name: str, call: Call, *, branch: str | None = 
             steps.failed(place, TimeoutError(CUT_OFF))
             raise
         except Exception as error:
+            if error is call.turned_away and not isinstance(error, DeadlinePassed):
+                raise steps.held(place, call, error) from error
             steps.failed(place, error)
             raise
         finally:

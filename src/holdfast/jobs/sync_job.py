@@ -8,8 +8,10 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from holdfast.guards.backoff import Backoff
+from holdfast.guards.guard import Guard, Keyed
 from holdfast.jobs.blocking import BlockingTx, Portal
 from holdfast.jobs.calls import Call, refuse_inside
+from holdfast.jobs.doors import door_of
 from holdfast.jobs.effects import Manner
 from holdfast.kernel.awaits import Block
 from holdfast.kernel.errands import BackCalls
@@ -37,11 +39,12 @@ class BlockingJob:
         function: Callable[..., Any],
         /,
         *args: Any,
+        guard: Guard[Any] | Keyed[Any] | None = None,
         retry: Backoff | None = None,
         timeout: float | None = None,
     ) -> Any:
         """As `job.step`. A plain function cannot be interrupted: its timeout is noticed when it returns."""
-        return self._done(name, function, args, self._attempt.step, retry=retry, limit=timeout)
+        return self._done(name, function, args, self._attempt.step, guard=guard, retry=retry, limit=timeout)
 
     def effect(
         self,
@@ -49,13 +52,14 @@ class BlockingJob:
         function: Callable[..., Any],
         /,
         *args: Any,
+        guard: Guard[Any] | Keyed[Any] | None = None,
         retry: Backoff | None = None,
         timeout: float | None = None,
         **manner: Any,
     ) -> Any:
         """As `job.effect`, with the same options."""
         do = partial(self._attempt.effect, manner=Manner.of(**manner))
-        return self._done(name, function, args, do, retry=retry, limit=timeout)
+        return self._done(name, function, args, do, guard=guard, retry=retry, limit=timeout)
 
     def _done(
         self,
@@ -63,13 +67,15 @@ class BlockingJob:
         function: Callable[..., Any],
         args: tuple[Any, ...],
         do: Callable[..., Coroutine[Any, Any, Any]],
+        *,
+        guard: Guard[Any] | Keyed[Any] | None,
         **how: Any,
     ) -> Any:
         """On the worker's loop, and its function here."""
         portal = self._portal
         refuse_inside(name)
         back, work = BackCalls(), self._attempt.work_beside()
-        call = Call(function, args, threads=back, **how)
+        call = Call(function, args, threads=back, door=door_of(guard), **how)
         return portal.run(
             lambda: do(name, call, branch=self._attempt.branch_of(work, name)),
             back,

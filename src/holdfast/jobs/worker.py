@@ -207,7 +207,7 @@ class Worker:
 
     async def _are_metered(self) -> bool:
         """Whether jobs are held that will soon be let go, at the rate of a limiter. Those of an open breaker may wait for long."""
-        guards = {guard.name: guard for guard in self._registry.guards}
+        guards = self._registry.known_guards
         if not any(map(is_closed, guards.values())):
             return False
         found = [guard_of(key, guards) for key in await self._store.holds.gates()]

@@ -7,7 +7,7 @@ from typing import TypeAlias
 import msgspec
 
 from holdfast.kernel.errors import UsageError
-from holdfast.kernel.names import check_seconds, check_text
+from holdfast.kernel.names import check_name, check_seconds, check_text
 from holdfast.kernel.show import show, storable
 
 RESULT_LIMIT = 256 * 1024  # bytes of JSON text kept with the job
@@ -51,6 +51,12 @@ class Snooze(_Told, frozen=True, kw_only=True):
     after: float = 0.0
     reason: str | None = None
     lock: str | None = None  # the name of the lock for which it waits
+    guard: str | None = None  # the key under which it is held until that guard lets go: then no time counts
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.guard is not None:
+            check_name("guard", self.guard)
 
 
 class Cancel(_Told, frozen=True):

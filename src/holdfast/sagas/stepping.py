@@ -75,7 +75,7 @@ class SagaEffect(Effect):
         self._failed(error)
         return error
 
-    async def _after(self, error: Exception) -> Found[Any] | None:
+    async def _after(self, error: Exception, before: Exception | None) -> Found[Any] | None:
         """A refusal of the step's own guard says that no call was made."""
         off = put_off(error, self._place.name)
         if off is not None and (self._guarded or self._place.kind is not Kind.AT_MOST_ONCE):
@@ -83,7 +83,7 @@ class SagaEffect(Effect):
                 await self._not_done()
             raise off
         self._place.error = self._steps.told(error)
-        return await super()._after(error)
+        return await super()._after(error, before)
 
     async def _wait(self, attempt: int) -> None:
         self._place.tries = attempt

@@ -291,6 +291,7 @@ class Claim(msgspec.Struct, frozen=True, gc=False):
     trace: str | None = None
     unique: str | None = None
     has_steps: bool = False  # of its generation: recorded by this run or an earlier one
+    decided: bool = False  # it has a guard, and an effect that a person has decided: perhaps no call is left
     row: int = 0  # the store's own number of the job, where it has one
 
     @property

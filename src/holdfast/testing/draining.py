@@ -13,6 +13,7 @@ from holdfast.store.records import Claim, JobRecord
 from holdfast.store.states import Held, State
 from holdfast.testing.asserting import waiting
 from holdfast.testing.rating import rates_of
+from holdfast.testing.refusing import TurnedAway
 from holdfast.testing.relaying import move_events
 from holdfast.testing.running import LEASE, NAME, Bench, Ran
 
@@ -36,7 +37,8 @@ class Drained(list[Ran]):
 
 
 def _why(job: JobRecord) -> str:
-    by = f" {job.guard!r}" if job.held is Held.GUARD else ""
+    guard = job.guard if job.held_by is None else job.held_by.name
+    by = f" {guard!r}" if job.held is Held.GUARD else ""
     return f"{job.task} by {job.held or 'its paused queue'}{by}"
 
 
@@ -48,7 +50,8 @@ async def drain(
     What is due by the clock is promoted first, and schedules that are due enqueue their jobs: a schedule begins with the
     first drain, or with `fresh`. Events are published and delivered to the program's handlers, and so are those that these emit.
     What is not due stays queued: turn the clock and drain again. Returns what was run, with what is held, and why, in `held`.
-    Guards are not asked before a run: their calls inside are. Under a manual clock runs keep to the `rate=` of their task.
+    Guards are not asked before a run: their calls inside are, and a job that the guard of a step refuses is held until that would let
+    it through: turn the clock and drain again. Under a manual clock runs keep to the `rate=` of their task.
     With `raise_dead`, a job that dies raises JobDead, and one that is left unknown JobUnknown.
     """
     async with Bench(hf, raise_dead=raise_dead) as bench:
@@ -56,14 +59,15 @@ async def drain(
             await tick(hf)
         await hf.store.holds.unhold(Held.UNKNOWN_TASK, tasks=inside(hf).registry.names or None)
         left_alone: set[str] = set()  # queues that are paused
-        rates = rates_of(hf)
+        rates, turned_away = rates_of(hf), TurnedAway()
         while True:
             if rates is not None:
                 await rates.let_go(hf)
+            await turned_away.let_go(hf)
             if (queue := await _next(hf, left_alone)) is None:
                 if await move_events(hf):
                     continue
-                return Drained(bench.ran, await waiting(hf))
+                return Drained(bench.ran, await hf.store.holds.explained(await waiting(hf)))
             if len(bench.ran) >= most:
                 raise AssertionError(endless("drain", [each.task for each in bench.ran], most))
             claim = await _claim(hf, queue)

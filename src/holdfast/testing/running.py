@@ -21,6 +21,7 @@ from holdfast.runtime.app import Holdfast
 from holdfast.runtime.inside import inside
 from holdfast.store.records import Claim, Finish
 from holdfast.store.states import Held, State
+from holdfast.testing.refusing import remember
 from holdfast.testing.waits import part_of
 from holdfast.testing.watching import watched
 
@@ -64,7 +65,9 @@ class Bench:
         await self._stack.aclose()
 
     async def run(self, claim: Claim) -> Ran:
-        await self._write(claim, await self._ending(claim))
+        ending = await self._ending(claim)
+        remember(self._hf.store, ending)
+        await self._write(claim, ending)
         ran = await self._told(claim)
         self.ran.append(ran)
         if self._raise_dead:

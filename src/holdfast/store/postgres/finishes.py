@@ -35,7 +35,7 @@ class Ending(msgspec.Struct, frozen=True):
     error: str | None = None
     result: str | None = None
     looked: bool = False  # at its effects: nothing of them is in its way
-    lock: str | None = None  # queued: the lock for which it waits
+    waits_for: str | None = None  # queued: the lock, or the key of a step's guard
 
     @property
     def pair(self) -> Pair:
@@ -144,12 +144,26 @@ def ending(item: Finish) -> Ending:
             return Ending(claim.job_id, claim.token, keys, State.CANCELLED, reason=reason)
         case Retry(after=after, error=error):
             return Ending(claim.job_id, claim.token, keys, State.QUEUED, after=after, error=error)
-        case Snooze(after=after, lock=lock):
-            return Ending(claim.job_id, claim.token, keys, State.QUEUED, after=after, uncharge=1, lock=lock)
+        case Snooze() as snooze:
+            return _put_off(claim, keys, snooze)
         case Dead(error=error):
             return Ending(claim.job_id, claim.token, keys, State.DEAD, reason=error, error=error)
         case Unknown(reason=reason):
             return Ending(claim.job_id, claim.token, keys, State.UNKNOWN, reason=reason, error=reason)
+
+
+def _put_off(claim: Claim, keys: Keys, snooze: Snooze) -> Ending:
+    by_guard = snooze.guard is not None
+    return Ending(
+        claim.job_id,
+        claim.token,
+        keys,
+        State.QUEUED,
+        after=0.0 if by_guard else snooze.after,
+        uncharge=1,
+        held=Held.GUARD if by_guard else None,
+        waits_for=snooze.guard or snooze.lock,
+    )
 
 
 def putting_back(claims: Sequence[Claim], *, held: Held | None = None) -> list[Ending]:
@@ -246,7 +260,7 @@ def _columns(endings: Sequence[Ending]) -> tuple[list[object], ...]:
         [item.error for item in endings],
         [item.result for item in endings],
         [item.looked for item in endings],
-        [item.lock for item in endings],
+        [item.waits_for for item in endings],
     )
 
 
@@ -264,7 +278,7 @@ WITH given AS MATERIALIZED (
     SELECT g.*, CASE WHEN g.state = 'queued' AND NOT g.keep_rank THEN nextval('holdfast.rank') END AS rank
     FROM unnest($1::uuid[], $2::bigint[], $3::text[], $4::float8[], $5::int[], $6::bool[], $7::text[],
         $8::text[], $9::text[], $10::text[], $11::bool[], $12::text[])
-    AS g(id, token, state, after, uncharge, keep_rank, held, reason, error, result, looked, lock)),
+    AS g(id, token, state, after, uncharge, keep_rank, held, reason, error, result, looked, waits_for)),
 locked AS MATERIALIZED (
     SELECT g.*, j.reason AS asked, j.errors, j.attempt, holdfast.now() AS now,
         {HAS_STEPS} AND NOT g.looked AND CASE g.state WHEN 'unknown' THEN false WHEN 'queued' THEN j.reason IS NOT NULL
@@ -272,7 +286,7 @@ locked AS MATERIALIZED (
     FROM holdfast.job j, given g
     WHERE {held_by("g")} ORDER BY g.id FOR UPDATE OF j),
 settled AS MATERIALIZED (
-    SELECT l.id, l.token, l.rank, l.after, l.uncharge, l.held, l.result, l.lock, l.now, {_ERRORS} AS errors,
+    SELECT l.id, l.token, l.rank, l.after, l.uncharge, l.held, l.result, l.waits_for, l.now, {_ERRORS} AS errors,
         CASE WHEN l.state = 'queued' AND l.asked IS NOT NULL THEN 'cancelled' ELSE l.state END AS state,
         CASE WHEN l.state = 'queued' THEN coalesce(l.reason, l.asked) ELSE l.reason END AS reason
     FROM locked l WHERE NOT l.doubtful),
@@ -286,7 +300,7 @@ parked AS (
     UPDATE holdfast.job j SET state = s.state, lease_until = NULL, slot = NULL,
         reason = s.reason,
         errors = s.errors,
-        progress = NULL, note = NULL, waits_for = s.lock,
+        progress = NULL, note = NULL, waits_for = s.waits_for,
         has_turn = j.has_turn AND s.state <> 'dead',
         attempt = j.attempt - s.uncharge,
         worker = CASE WHEN s.state <> 'queued' THEN j.worker END,

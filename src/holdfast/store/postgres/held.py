@@ -20,7 +20,7 @@ def why(job_ids: Sequence[str]) -> Procedure[dict[str, HeldBy]]:
 
 _ROWS = """
 SELECT j.id::text, j.held, j.queue, j.task, date_part('epoch', j.run_at), j.ordering_key, j.concurrency_key,
-    j.concurrency_limit, j.tenant, j.guard, CASE WHEN j.held = 'time' THEN j.waits_for END, l.owner, p.paused_by,
+    j.concurrency_limit, j.tenant, CASE WHEN j.held = 'guard' THEN coalesce(j.waits_for, j.guard) ELSE j.guard END, CASE WHEN j.held = 'time' THEN j.waits_for END, l.owner, p.paused_by,
     CASE WHEN j.held = 'waiting' THEN (SELECT s.waits FROM holdfast.saga AS s WHERE s.job_id = j.id) END,
     CASE j.held
         WHEN 'ordering' THEN (SELECT t.id::text FROM holdfast.job AS t

@@ -51,7 +51,7 @@ _UNHOLD = gates.let_go(
 )
 # By the index of gated jobs, which a guard that may be NULL would not let the planner use.
 _OPEN_GATE = gates.let_go(
-    """j.held = 'guard' AND j.guard = $3::text AND j.state = 'queued'
+    f"""j.held = 'guard' AND {gates.GATE} = $3::text AND j.state = 'queued'
         AND ($1::text IS NULL OR j.queue = $1::text) AND ($2::text[] IS NULL OR j.task = ANY($2::text[]))""",
     "$4",
 )

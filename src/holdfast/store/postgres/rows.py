@@ -11,11 +11,14 @@ from holdfast.store.ladder import Waiting
 from holdfast.store.records import AttemptError, Claim, JobRecord
 from holdfast.store.states import Held, State
 
+# Looked up only of the few that have a guard and steps.
+IS_DECIDED = """CASE WHEN j.guard IS NOT NULL AND j.steps_of = j.generation THEN EXISTS (SELECT FROM holdfast.step d
+    WHERE d.job_id = j.id AND d.generation = j.generation AND d.progress = 'resolved') ELSE false END"""
 # In the order of Claim's fields, and what its place among others is decided by.
-CLAIM = """j.id::text, j.token, date_part('epoch', j.lease_until), j.task, j.queue, j.args, j.attempt,
+CLAIM = f"""j.id::text, j.token, date_part('epoch', j.lease_until), j.task, j.queue, j.args, j.attempt,
     j.interruptions, j.alone, date_part('epoch', j.enqueued_at), j.generation, date_part('epoch', j.deadline),
     j.ordering_key, j.concurrency_key, j.tenant, j.guard, j.correlation_id, j.causation_id, j.trace, j.unique_key,
-    coalesce(j.steps_of = j.generation, false)"""
+    coalesce(j.steps_of = j.generation, false), {IS_DECIDED}"""
 # In the order of Waiting's fields.
 WAITING = """w.id::text, w.queue, coalesce(w.run_at <= holdfast.now(), true), w.ordering_key, w.has_turn,
     w.concurrency_key, w.concurrency_limit, w.slot, w.tenant"""
@@ -76,9 +79,9 @@ def to_claims(rows: Sequence[Sequence[Any]], queues: Iterable[str]) -> list[Clai
     places = {queue: place for place, queue in enumerate(queues)}
 
     def place(row: Sequence[Any]) -> tuple[int, int, int]:
-        return places[row[4]], -row[21], row[22]
+        return places[row[4]], -row[22], row[23]
 
-    return [Claim(*row[:21]) for row in sorted(rows, key=place)]
+    return [Claim(*row[:22]) for row in sorted(rows, key=place)]
 
 
 def to_waiting(row: Sequence[Any]) -> Waiting:

@@ -97,6 +97,8 @@ def _end(db: Db, claim: Claim, outcome: Outcome) -> bool:
             return die(db, claim, error) is not None
         case Unknown(reason=reason):
             return park(db, claim, State.UNKNOWN, reason)
+        case Snooze(guard=str(guard)):
+            return put_back(db, claim, uncharge=1, reason=Held.GUARD, gate=guard)
         case Snooze(after=after, lock=lock):
             return put_back(db, claim, after=after, uncharge=1, lock=lock)
         case Retry(after=after, error=error):
@@ -146,7 +148,7 @@ _BACK = """
     INSERT INTO holdfast_queued (seq, rank, priority, queue, held, attempt, suspect, token, run_at, expires_at,
         bounded_task, ordering_key, concurrency_key, tenant, gate, waits_for)
     SELECT r.seq, coalesce(?, r.rank), j.priority, j.queue, ?, r.attempt - ?, j.interruptions > 0, r.token, ?,
-        j.expires_at, iif(j.bounded, j.task, NULL), j.ordering_key, j.concurrency_key, j.tenant, j.guard, ?
+        j.expires_at, iif(j.bounded, j.task, NULL), j.ordering_key, j.concurrency_key, j.tenant, coalesce(?, j.guard), ?
     FROM holdfast_running AS r JOIN holdfast_job AS j USING (seq) WHERE r.seq = ? AND r.token = ?"""
 
 
@@ -160,6 +162,7 @@ def put_back(
     reason: Held | None = None,
     keep_rank: bool = False,
     lock: str | None = None,
+    gate: str | None = None,
 ) -> bool:
     """From running to queued. One that was asked to stop is cancelled instead."""
     row = db.row(_HELD, claim.row, claim.token, claim.job_id)
@@ -171,7 +174,7 @@ def put_back(
         return cancel(db, claim, row[0])
     held = reason or _held(claim, after)
     rank = None if held is not None or keep_rank else db.draw("rank")
-    db.run(_BACK, rank, held, uncharge, db.now + after, lock, claim.row, claim.token)
+    db.run(_BACK, rank, held, uncharge, db.now + after, gate, lock, claim.row, claim.token)
     db.run("DELETE FROM holdfast_running WHERE seq = ?", claim.row)
     _give_back_slot(db, claim)
     return True

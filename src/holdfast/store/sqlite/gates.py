@@ -10,6 +10,7 @@ import msgspec
 from holdfast.store.records import GATED_COUNTED, Gated
 from holdfast.store.sqlite.connection import Db
 from holdfast.store.sqlite.moves import fill_window
+from holdfast.store.sqlite.rows import IS_DECIDED
 
 LET_GO = """UPDATE holdfast_queued SET rank = ?,
     held = CASE WHEN concurrency_key IS NULL AND tenant IS NULL THEN NULL ELSE 'arrived' END WHERE seq = ?"""
@@ -76,12 +77,12 @@ def _texts(values: Sequence[str]) -> str:
 
 
 # Only what claims would come upon next: the rest of a long queue is in nobody's way yet.
-_REFUSED = """
+_REFUSED = f"""
 SELECT q.seq, j.guard, q.tenant FROM (
     SELECT seq, tenant, concurrency_key FROM holdfast_queued
     WHERE queue = :queue AND held IS NULL AND NOT suspect ORDER BY priority DESC, rank LIMIT :limit) AS q
 CROSS JOIN holdfast_job AS j ON j.seq = q.seq
-WHERE q.concurrency_key IS NULL AND (j.guard IN (SELECT value FROM json_each(:keys))
+WHERE q.concurrency_key IS NULL AND NOT {IS_DECIDED} AND (j.guard IN (SELECT value FROM json_each(:keys))
     OR (j.task IN (SELECT value FROM json_each(:tasks)) AND EXISTS (
         SELECT 1 FROM json_each(:guards) AS g
         WHERE j.guard = g.value OR substr(j.guard, 1, length(g.value) + 1) = g.value || '/')))"""

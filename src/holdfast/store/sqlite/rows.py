@@ -12,11 +12,16 @@ from holdfast.store.states import Held, State
 
 Row: TypeAlias = tuple[Any, ...]
 
+# Looked up only of the few that have a guard and steps.
+IS_DECIDED = (
+    "CASE WHEN j.guard IS NOT NULL AND j.steps_of = j.generation THEN EXISTS (SELECT 1 FROM holdfast_step AS d "
+    "WHERE d.seq = j.seq AND d.generation = j.generation AND d.progress = 'resolved') ELSE 0 END"
+)
 # The fields of a Claim after its token and lease; `attempt` and `alone` come from the row of the state.
 CLAIM = (
     "j.task, j.queue, j.args, {attempt}, j.interruptions, {alone}, j.enqueued_at, j.generation, j.deadline, "
     "j.ordering_key, j.concurrency_key, j.tenant, j.guard, j.correlation_id, j.causation_id, j.trace, "
-    "j.unique_key, coalesce(j.steps_of = j.generation, 0), j.seq"
+    f"j.unique_key, coalesce(j.steps_of = j.generation, 0), {IS_DECIDED}, j.seq"
 )
 # The fields of a Waiting; `:now` is the database's clock.
 WAITING = (
@@ -49,7 +54,8 @@ _errors = msgspec.json.Decoder(tuple[AttemptError, ...])
 
 
 def to_claim(row: Row, token: int, lease_until: float) -> Claim:
-    return Claim(row[0], token, lease_until, *row[1:6], bool(row[6]), *row[7:-2], bool(row[-2]), row[-1])  # type: ignore[call-arg]
+    kept = (*row[7:-3], bool(row[-3]), bool(row[-2]), row[-1])
+    return Claim(row[0], token, lease_until, *row[1:6], bool(row[6]), *kept)  # type: ignore[call-arg]
 
 
 def to_waiting(row: Row) -> Waiting:

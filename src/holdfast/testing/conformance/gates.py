@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 from holdfast.kernel.errors import UsageError
+from holdfast.kernel.outcomes import Cancel, Snooze, Unknown
+from holdfast.store.held_records import HeldFor
 from holdfast.store.ports import Store
-from holdfast.store.states import Held
+from holdfast.store.records import Gated
+from holdfast.store.states import Held, State
+from holdfast.store.steps import Kind, Progress, Step
 from holdfast.testing.conformance.harness import Conformance
 from holdfast.testing.conformance.kit import (
     LEASE,
@@ -18,6 +22,7 @@ from holdfast.testing.conformance.kit import (
     state_of,
     take,
     take_one,
+    the,
 )
 
 GATED = held(Held.GUARD)
@@ -129,3 +134,63 @@ class GatesConformance(Conformance):
     async def test_too_many_keys_at_once_are_refused(self, store: Store) -> None:
         with raises(UsageError, "1,001 keys are too many"):
             await store.holds.open_gates({f"g/{number}": 1 for number in range(1001)})
+
+    async def test_a_job_is_held_under_the_key_of_a_steps_guard(self, store: Store) -> None:
+        """Whatever guard its task has. It is not charged, and keeps its turn."""
+        for guard in ("own", None):
+            job_id = await put(store, guard=guard, ordered="o", at=1.0)
+            await store.holds.promote()
+            assert await end(store, await take_one(store), Snooze(reason="refused", guard="api/user:7"))
+            assert await state_of(store, job_id) == GATED
+            assert (await the(store, job_id)).attempt == 0
+            assert await store.holds.gated() == [Gated("api/user:7", 1)]
+            assert await store.holds.gates() == ["api/user:7"]
+            [shown] = await store.holds.explained([await the(store, job_id)])
+            assert shown.held_by is not None
+            assert (shown.held_by.reason, shown.held_by.name) == (HeldFor.GUARD, "api/user:7")
+            assert await store.holds.promote() == 0, "no time lets it go"
+            assert await store.holds.open_gates({"own": 1}) == {"own": 0}
+            assert await store.holds.unhold(Held.GUARD, guard="own") == 0
+            assert await store.holds.open_gates({"api/user:7": 1}) == {"api/user:7": 1}
+            claim = await take_one(store)
+            assert (claim.attempt, claim.guard) == (1, guard)
+            await end(store, claim)
+
+    async def test_the_key_of_a_step_is_that_of_one_refusal(self, store: Store) -> None:
+        job_id = await put(store, guard="own")
+        await end(store, await take_one(store), Snooze(guard="api"))
+        assert await store.holds.unhold(Held.GUARD, guard="api") == 1
+        assert await store.holds.hold([await take_one(store)], Held.GUARD) == [True]
+        assert await store.holds.gates() == ["own"]
+        await store.holds.open_gates({"own": 1})
+        await end(store, await take_one(store), Snooze(lock="a lock"))
+        assert await store.holds.shut_gates(["default"], keys=["own"]) == 1
+        assert await store.holds.gates() == ["own"]
+        await store.holds.open_gates({"own": 1})
+        await end(store, await take_one(store), Snooze(guard="api"))
+        assert await store.jobs.cancel(job_id, "no more") is State.CANCELLED
+        assert await store.holds.gates() == []
+
+    async def test_one_that_is_asked_to_stop_is_cancelled_instead(self, store: Store) -> None:
+        job_id = await put(store)
+        claim = await take_one(store)
+        await store.jobs.cancel(job_id, "no more")
+        assert await end(store, claim, Snooze(guard="api"))
+        assert (await the(store, job_id)).state is State.CANCELLED
+
+    async def test_a_job_that_a_person_has_decided_is_not_shut_out(self, store: Store) -> None:
+        """Perhaps no call is left of it, and then it must not wait for one."""
+        for guard, done, decided in (("own", True, True), ("own", False, False), (None, True, False)):
+            job_id = await put(store, guard=guard)
+            claim = await take_one(store)
+            assert not claim.decided
+            step = Step(name="a", number=0, kind=Kind.AT_MOST_ONCE, progress=Progress.UNKNOWN)
+            await store.steps.write(claim, step)
+            await end(store, claim, Unknown("who knows"))
+            await store.steps.resolve(job_id, actor="ada", done=done)
+            shut = await store.holds.shut_gates(["default"], keys=["own"])
+            assert shut == int(guard is not None and not decided)
+            await store.holds.unhold(Held.GUARD)
+            claim = await take_one(store)
+            assert claim.decided is decided
+            await end(store, claim, Cancel("enough"))
