@@ -176,6 +176,9 @@ _MAIL = (
     ("mail.sent", "job message to", DEBUG, "job {job} has sent the mail {message} to {to}"),
     ("mail.refused", "job message to error", WARNING, "the mail {message} of job {job} to {to} is refused for good: {error}"),
 )  # fmt: skip
+_BLOBS = (
+    ("blob.link_refused", "method path error", WARNING, "a link to a blob was refused, {method} {path}: {error}"),
+)  # fmt: skip
 _STORE = (
     ("store.tried_again", "store error", WARNING, "{store} is asked again: {error}"),
     ("store.not_durable", "store setting", WARNING, "{setting} is off in {store}: a power failure can lose what was acknowledged"),
@@ -216,6 +219,7 @@ NOTES = {
         "views": _VIEWS,
         "cache": _CACHE,
         "mail": _MAIL,
+        "blobs": _BLOBS,
         "store": _STORE,
         "process": _PROCESS,
         "web": _WEB,

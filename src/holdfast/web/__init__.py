@@ -6,6 +6,7 @@ from holdfast.web.idempotency.request import request_session, request_tx
 from holdfast.web.limits.bodies import BodyLimits
 from holdfast.web.limits.rates import RateLimit, RateLimits
 from holdfast.web.problems import Problem, Problems, problem_of
+from holdfast.web.signed_files import SignedFiles
 
 __all__ = [
     "BodyLimits",
@@ -15,6 +16,7 @@ __all__ = [
     "Problems",
     "RateLimit",
     "RateLimits",
+    "SignedFiles",
     "problem_of",
     "request_session",
     "request_tx",

@@ -20,6 +20,7 @@ if (_pytest := sys.modules.get("pytest")) is not None:
     _pytest.register_assert_rewrite(*(f"{__name__}.{name}" for name in _parts if name != "__init__"))
 
 from holdfast.testing.conformance.audit import AuditConformance
+from holdfast.testing.conformance.blobs import BlobLinksConformance, BlobsConformance
 from holdfast.testing.conformance.breakers import SharedGuardsConformance
 from holdfast.testing.conformance.cache import CacheConformance, SharedCacheConformance
 from holdfast.testing.conformance.calls import CallsConformance
@@ -64,6 +65,8 @@ from holdfast.testing.conformance.workers import WorkersConformance
 
 __all__ = [
     "AuditConformance",
+    "BlobLinksConformance",
+    "BlobsConformance",
     "CacheConformance",
     "CallsConformance",
     "ClaimsConformance",
