@@ -38,6 +38,8 @@ _EMPTY = f"""
         FOR name IN SELECT c.relname FROM pg_inherits i JOIN pg_class c ON c.oid = i.inhrelid
             WHERE c.relname ~ '^history_[0-9]{{8}}$' AND to_date(substr(c.relname, 9), 'YYYYMMDD') > current_date + 3
         LOOP EXECUTE 'DROP TABLE holdfast.' || name; END LOOP;
+        FOR name IN SELECT quote_ident(tablename) FROM pg_tables WHERE schemaname = 'public'  -- a test's own
+        LOOP EXECUTE 'DROP TABLE public.' || name || ' CASCADE'; END LOOP;
     END $$;
     SELECT setval('holdfast.token', 1 + (1::bigint << 40), false), setval('holdfast.rank', 1, false);
     {_NOW.replace("CREATE FUNCTION", "CREATE OR REPLACE FUNCTION")}"""

@@ -118,6 +118,7 @@ class MailServer:
         ready.set()
         await self._over.wait()
         server.close()
+        await asyncio.sleep(0.02)  # who was just accepted has a transport by then, and can be cut off
         for line in self._lines:
             if line.transport is not None:
                 line.transport.abort()

@@ -34,13 +34,15 @@ class Run:
     """A claim, its task when this program knows it, and what is going on with it."""
 
     __slots__ = (
-        "attempt", "began", "claim", "ending", "finish", "job", "late", "limit_until", "lock", "lock_until", "over", "reason", "reservation", "stop", "task", "thread", "timer", "until", "visit", "why_lost", "work",
+        "attempt", "began", "claim", "deadline", "ending", "finish", "job", "late", "limit_until", "lock", "lock_until", "over", "reason", "reservation", "stop", "task", "thread", "timer", "until", "visit", "why_lost", "work",
     )  # fmt: skip
 
     def __init__(self, claim: Claim, task: Task[Any, Any] | None, until: float) -> None:
         self.claim, self.task = claim, task
         # On the monotonic clock: counted from before the claim, so never later than the lease.
         self.until = until
+        # On the monotonic clock as well, and not from `until`, which every renewal moves.
+        self.deadline = None if claim.deadline is None else until + claim.deadline - claim.lease_until
         self.began: float | None = None  # on the monotonic clock; None: it waits for a slot
         self.limit_until: float | None = None  # when its timeout is over
         self.timer: Alarm | None = None
@@ -88,9 +90,7 @@ class Run:
 
     def time_left(self) -> float | None:
         """Seconds until its deadline, at least 0, by the database's clock when it was claimed; None: it has none."""
-        if self.claim.deadline is None:
-            return None
-        return max(0.0, self.until + self.claim.deadline - self.claim.lease_until - monotonic())
+        return None if self.deadline is None else max(0.0, self.deadline - monotonic())
 
     def halt(self, stop: Stop, reason: str = "") -> None:
         """Stop it, once; a lost lease counts more than any reason before it."""

@@ -24,7 +24,7 @@ def clock(monkeypatch):
 
 
 def row(queue, priority, rank):
-    return [None, None, None, None, queue, *[None] * 16, priority, rank]
+    return [None, None, None, None, queue, *[None] * 17, priority, rank]
 
 
 def claim(water, clock, seconds):

@@ -76,7 +76,7 @@ class LowWater:
             return
         lowest: dict[str, tuple[int, int]] = {}
         for row in rows:
-            queue, priority, rank = row[4], row[22], row[23]
+            queue, priority, rank = row[4], row[-2], row[-1]
             lowest[queue] = min(lowest.get(queue, (priority, rank)), (priority, rank))
         self._marks |= lowest
         if not marks.used:

@@ -79,9 +79,9 @@ def to_claims(rows: Sequence[Sequence[Any]], queues: Iterable[str]) -> list[Clai
     places = {queue: place for place, queue in enumerate(queues)}
 
     def place(row: Sequence[Any]) -> tuple[int, int, int]:
-        return places[row[4]], -row[22], row[23]
+        return places[row[4]], -row[-2], row[-1]
 
-    return [Claim(*row[:22]) for row in sorted(rows, key=place)]
+    return [Claim(*row[:-2]) for row in sorted(rows, key=place)]
 
 
 def to_waiting(row: Sequence[Any]) -> Waiting:
