@@ -2,6 +2,7 @@
 
 import pytest
 
+from holdfast import Backoff
 from holdfast.guards import Guard, Limiter
 from holdfast.kernel.errors import UsageError
 from holdfast.kernel.notes import find
@@ -56,6 +57,20 @@ async def test_who_may_pause_for_longer_does(headers, longest, paused):
     with pytest.raises(TooMany):
         await guard.call(ask)
     assert guard.limiter.record().paused_for == pytest.approx(paused, abs=1)
+
+
+async def test_a_retry_waits_as_long_as_the_limiter_may_pause():
+    """It was cut to 300 seconds, so a retry came too early and was refused."""
+    guard = Guard("api", retry=Backoff(attempts=2, ceiling=600), limiter=Limiter(rate=10, longest_pause=7200))
+    calls = []
+
+    async def ask():
+        calls.append(1)
+        raise TooMany(**{"Retry-After": "1800"})
+
+    with pytest.raises(TooMany):
+        await guard.call(ask)
+    assert len(calls) == 1  # whoever waits for it would wait too long
 
 
 @pytest.mark.parametrize(

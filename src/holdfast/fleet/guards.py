@@ -12,6 +12,7 @@ from holdfast.fleet.pots import Pot
 from holdfast.fleet.slices import Slices
 from holdfast.guards.guard import Guard
 from holdfast.guards.ports import BreakerRecord, LimiterRecord
+from holdfast.guards.settings import differences
 from holdfast.kernel.clock import monotonic, news_within, patience, recover
 from holdfast.kernel.errors import SchemaError, UsageError
 from holdfast.kernel.forks import tell_child
@@ -62,8 +63,8 @@ class GuardFleet(Looping):
 
     def add(self, guard: Guard[object]) -> None:
         """Its limiter and breaker are shared from now on."""
-        if guard.name in self.guards:
-            raise UsageError(f"There is a guard {guard.name!r} already. Give each its own name.")
+        if (known := self.guards.get(guard.name)) is not None:
+            raise _declared_twice(known, guard)
         if guard.limiter is not None:
             self._slices.add(guard.limiter)
         if guard.breaker is not None:
@@ -72,6 +73,13 @@ class GuardFleet(Looping):
         self._members[guard.name] = Member(guard, self.node, self._slices.forget)
         self._next_report = 0.0
         self._wake()
+
+    def known(self, guard: Guard[object]) -> Guard[object] | None:
+        """The one that was declared before under its name, with the same settings, as by a module that is loaded again."""
+        known = self.guards.get(guard.name)
+        if known is not None and differences(known.settings, guard.settings):
+            raise _declared_twice(known, guard)
+        return known
 
     def meet_at(self, shared: SharedGuards, *, people: SharedGuards | None = None) -> None:
         """`people`: where they decide, when that is another place. It is asked also when the first is away."""
@@ -305,6 +313,14 @@ class GuardFleet(Looping):
         told = None if is_whole else pot.terms.rate(limiter.rate(key=pot.key))
         pace = await shared.sped(limiter.name, pot.key, rate=told, version=grant.version)
         pot.heard(pace, told)
+
+
+def _declared_twice(known: Guard[object], guard: Guard[object]) -> UsageError:
+    found = differences(known.settings, guard.settings)
+    return UsageError(
+        f"Guard {guard.name!r} is declared twice, at {known.place} and at {guard.place}, and they differ in "
+        f"{', '.join(found) or 'nothing'}. Declare it once and import it, or give each its own name."
+    )
 
 
 def _is_faster(pot: Pot) -> bool:

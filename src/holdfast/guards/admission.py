@@ -14,6 +14,7 @@ from holdfast.guards.ports import State
 from holdfast.guards.reservations import Reservation
 from holdfast.guards.visits import is_probing
 from holdfast.guards.ways import Way
+from holdfast.guards.witness import met
 from holdfast.kernel.clock import monotonic
 from holdfast.kernel.errors import BreakerOpen, DeadlinePassed
 
@@ -29,6 +30,11 @@ class Gates:
         self, name: str, breaker: Breaker | None, limiter: Limiter | None, bulkhead: Bulkhead | None
     ) -> None:
         self.name, self.breaker, self.limiter, self.bulkhead = name, breaker, limiter, bulkhead
+
+    @property
+    def longest_pause(self) -> float:
+        """Seconds for which a `Retry-After` counts: as its limiter says, also when that is longer than else."""
+        return LONGEST_PAUSE if self.limiter is None else max(LONGEST_PAUSE, self.limiter.longest_pause)
 
     @property
     def has_any(self) -> bool:
@@ -160,13 +166,6 @@ class Admission:
             for headers in headers_of(error):
                 self.heed(headers)
 
-    def asked(self, error: Exception, retry_after: float | None) -> float | None:
-        """For how long the limiter pauses: it may be told to obey longer than a retry would wait."""
-        limiter = self._gates.limiter
-        if retry_after is None or limiter is None or limiter.longest_pause <= LONGEST_PAUSE:
-            return retry_after
-        return retry_after_of(error, limiter.longest_pause)
-
     def rests(self, seconds: float) -> None:
         if (limiter := self._gates.limiter) is not None:
             limiter.rest(seconds, key=self.key)
@@ -180,9 +179,9 @@ class Admission:
         if (limiter := self._gates.limiter) is not None:
             limiter.answered(self.key, None, self.began, now)
 
-    def failed(self, error: Exception, fault: Fault, retry_after: float | None) -> None:
+    def failed(self, error: Exception, fault: Fault) -> None:
         self.heed_those_of(error, fault)
-        retry_after = self.asked(error, retry_after)
+        retry_after = retry_after_of(error, self._gates.longest_pause)
         breaker = self._gates.breaker
         own = None if breaker is None else breaker.classify
         self.failed_with(fault, fault if own is None else fault_of(error, own), retry_after)
@@ -190,6 +189,7 @@ class Admission:
     def failed_with(self, fault: Fault, for_breaker: Fault, retry_after: float | None) -> None:
         """The same, for who knows the faults."""
         now = monotonic()
+        met(self._gates.name, fault)
         if self.bulkhead is not None:
             self.bulkhead.release()
         if self.permit is not None:

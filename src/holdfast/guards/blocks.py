@@ -7,7 +7,7 @@ from types import TracebackType
 
 from holdfast.guards.admission import Admission
 from holdfast.guards.deadline import UNTIL, set_back
-from holdfast.guards.faults import Classifier, fault_of, retry_after_of
+from holdfast.guards.faults import Classifier, fault_of
 from holdfast.guards.headers import SupportsGet
 from holdfast.kernel.clock import timeout
 from holdfast.kernel.errors import TimedOut
@@ -37,7 +37,7 @@ class Ending:
         if error is None:
             self._admission.succeeded()
         elif isinstance(error, Exception):
-            self._admission.failed(error, fault_of(error, self._classify), retry_after_of(error))
+            self._admission.failed(error, fault_of(error, self._classify))
         else:
             self._admission.cut_off()
 

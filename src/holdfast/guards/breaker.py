@@ -8,10 +8,11 @@ from types import TracebackType
 
 from holdfast.guards.checks import check_callable
 from holdfast.guards.entered import pop, push
-from holdfast.guards.faults import Classifier, Fault, fault_of
+from holdfast.guards.faults import Classifier, Fault, check_faults, fault_of
 from holdfast.guards.faults import classify as by_default
 from holdfast.guards.ports import Alone, BreakerPeers, BreakerRecord, State
 from holdfast.guards.probes import Probes
+from holdfast.guards.settings import Kept
 from holdfast.guards.switch import Switch
 from holdfast.guards.trips import trip_of
 from holdfast.guards.visits import called
@@ -19,7 +20,6 @@ from holdfast.kernel.clock import monotonic
 from holdfast.kernel.errors import BreakerOpen, UsageError
 from holdfast.kernel.loops import new_lock
 from holdfast.kernel.names import check_int, check_name, check_seconds
-from holdfast.kernel.options import Named
 from holdfast.kernel.show import show
 from holdfast.kernel.telemetry import note
 
@@ -69,7 +69,7 @@ class Permit:
             self._breaker.given_back(self, was_made=was_made)
 
 
-class Breaker(metaclass=Named):
+class Breaker(metaclass=Kept):
     """`with breaker:` or `async with breaker:` around one call, or `permit = breaker.admit()`; raises BreakerOpen.
 
     It opens when of at least `minimum` (20) calls in the last `window` (60) seconds, or among the last `calls`, a share
@@ -92,6 +92,7 @@ class Breaker(metaclass=Named):
         "is_agreed",
         "lease",
         "refusals",
+        "settings",
     )
 
     def __init__(
@@ -128,7 +129,7 @@ class Breaker(metaclass=Named):
         self.lease = check_seconds("lease", lease, 0.001, _LONGEST)  # of a permit
         probes = Probes(check_int("permits", permits, 1, 10_000), self.lease)
         self._switch = Switch(trip, probes, check_seconds("cooldown", cooldown, 0.001, _LONGEST))
-        self._failing = _check_failing(failing)
+        self._failing = check_faults("failing", failing)
         if classify is not None:
             check_callable("classify", classify)
         self.classify = classify
@@ -362,10 +363,3 @@ class Breaker(metaclass=Named):
 
     def __repr__(self) -> str:
         return f"<Breaker {self.name!r} {self.state}{' (held)' if self._switch.held else ''}>"
-
-
-def _check_failing(failing: Collection[Fault]) -> frozenset[Fault]:
-    try:
-        return frozenset(Fault(each) for each in failing)
-    except (TypeError, ValueError):
-        raise UsageError(f"failing is a set of faults ({', '.join(Fault)}); not {show(failing)}.") from None

@@ -3,19 +3,19 @@
 from __future__ import annotations
 
 from holdfast.guards.checks import check_ratio
+from holdfast.guards.settings import Kept
 from holdfast.kernel.loops import new_lock
 from holdfast.kernel.names import check_int
-from holdfast.kernel.options import Named
 
 
-class Budget(metaclass=Named):
+class Budget(metaclass=Kept):
     """At most `retries` + `ratio` · calls retries, whatever fails: each call earns a part of a retry, up to `retries` in store.
 
     A retry after a timeout costs two: such calls hold the other side up the longest. Share one budget between all guards
     of one dependency.
     """
 
-    __slots__ = ("_lock", "_ratio", "_retries", "_tokens")
+    __slots__ = ("_lock", "_ratio", "_retries", "_tokens", "settings")
 
     def __init__(self, *, retries: int = 100, ratio: float = 0.1) -> None:
         self._retries = check_int("retries", retries, 0, 1_000_000)

@@ -6,11 +6,11 @@ import math
 from collections import deque
 from types import TracebackType
 
+from holdfast.guards.settings import Kept
 from holdfast.guards.ways import IN_THREAD, ON_LOOP, Turn, Way, finished, refuse_on_loop
 from holdfast.kernel.errors import BulkheadFull
 from holdfast.kernel.loops import new_lock
 from holdfast.kernel.names import check_int, check_name, check_seconds
-from holdfast.kernel.options import Named
 
 
 class _Waiter:
@@ -21,7 +21,7 @@ class _Waiter:
         self.has_permit = False  # handed over by whoever released it: nobody can step in between
 
 
-class Bulkhead(metaclass=Named):
+class Bulkhead(metaclass=Kept):
     """`async with bulkhead:` or `with bulkhead:` around one call; raises BulkheadFull.
 
     At most `permits` are inside, at most `waiting` wait, and nobody waits longer than `wait` seconds (None: without end).
@@ -37,6 +37,7 @@ class Bulkhead(metaclass=Named):
         "_wait",
         "_waiting",
         "released",
+        "settings",
     )
 
     def __init__(

@@ -9,8 +9,8 @@ from typing import Any, Generic, TypeVar
 import msgspec
 
 from holdfast.guards.faults import Fault
+from holdfast.guards.settings import Kept
 from holdfast.kernel.errors import Refused, UsageError
-from holdfast.kernel.options import Named
 from holdfast.kernel.show import show
 
 F = TypeVar("F")
@@ -32,10 +32,10 @@ class Degraded(msgspec.Struct, Generic[F], frozen=True):
         return True
 
 
-class Fallback(Generic[F], metaclass=Named):
+class Fallback(Generic[F], metaclass=Kept):
     """Calls `function(error)`, or `function()`, when a call was refused or failed with one of the faults in `on`."""
 
-    __slots__ = ("_function", "_on", "_wants_error")
+    __slots__ = ("_function", "_on", "_wants_error", "settings")
 
     def __init__(
         self, function: Callable[..., F] | Callable[..., Awaitable[F]], *, on: Collection[Fault] = FALLS

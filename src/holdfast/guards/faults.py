@@ -3,12 +3,20 @@
 from __future__ import annotations
 
 import errno
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from enum import StrEnum
 from typing import Any, TypeAlias
 
 from holdfast.guards.headers import LONGEST_PAUSE, SupportsGet, clamped, parse_rest, parse_retry_after
-from holdfast.kernel.errors import TROUBLE, CommitUnknown, DeadlinePassed, HoldfastError, Refused, TimedOut
+from holdfast.kernel.errors import (
+    TROUBLE,
+    CommitUnknown,
+    DeadlinePassed,
+    HoldfastError,
+    Refused,
+    TimedOut,
+    UsageError,
+)
 from holdfast.kernel.show import show
 from holdfast.kernel.telemetry import note
 
@@ -22,6 +30,14 @@ class Fault(StrEnum):
     )
     THROTTLED = "throttled"  # it was not done: the other side asks us to come later
     UNKNOWN = "unknown"  # nobody knows whether it was done
+
+
+def check_faults(option: str, faults: Collection[Fault]) -> frozenset[Fault]:
+    """Those that an option names."""
+    try:
+        return frozenset(Fault(each) for each in faults)
+    except (TypeError, ValueError):
+        raise UsageError(f"{option} is a set of faults ({', '.join(Fault)}); not {show(faults)}.") from None
 
 
 Classifier: TypeAlias = Callable[[Exception], Fault]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 import inspect
-from collections.abc import Awaitable, Callable, Coroutine
+from collections.abc import Awaitable, Callable, Collection, Coroutine
 from functools import partial
 from types import TracebackType
 from typing import Any, Generic, Never, ParamSpec, TypedDict, TypeVar, Unpack, overload
@@ -18,16 +18,18 @@ from holdfast.guards.bulkhead import Bulkhead
 from holdfast.guards.checks import check_callable, check_number, check_part
 from holdfast.guards.entered import pop, push
 from holdfast.guards.fallback import Degraded, Fallback
-from holdfast.guards.faults import Classifier
+from holdfast.guards.faults import Classifier, Fault, check_faults
 from holdfast.guards.faults import classify as by_default
 from holdfast.guards.limiter import Limiter
 from holdfast.guards.pipeline import Ask, Begun, Pipeline
 from holdfast.guards.retry import Retries
+from holdfast.guards.settings import Kept
 from holdfast.guards.ways import IN_THREAD, ON_LOOP, finished, refuse_on_loop
 from holdfast.kernel.awaits import around
 from holdfast.kernel.errors import UsageError
 from holdfast.kernel.names import check_name, check_seconds
 from holdfast.kernel.options import Named
+from holdfast.kernel.places import place_of_caller
 from holdfast.kernel.show import show
 
 _LEAST = 1e-9  # that a call may cost
@@ -51,6 +53,9 @@ class Options(TypedDict, total=False):
     bulkhead: Bulkhead | None
     classify: Classifier | None
     repeatable: bool  # False: what nobody knows the outcome of is not called again
+    uncharged: (
+        Collection[Fault] | None
+    )  # with which a job that it guards is put off without a charged attempt
 
 
 class Calls(Generic[D_co], metaclass=Named):
@@ -163,15 +168,18 @@ class Keyed(Calls[D_co]):
         return self._guard
 
 
-class Guard(Calls[D_co]):
+class Guard(Calls[D_co], metaclass=Kept):
     """Guards every call to one dependency: `await guard.call(fn, *args)`, `@guard`, or `async with guard:`.
 
     `timeout` is for one attempt, `deadline` for all of them and their waits, in seconds; both also bound guards inside.
     `retry` repeats transient and throttled faults, and unknown ones if the calls are `repeatable`. With a `fallback`
-    the result is the call's own, or `Degraded`.
+    the result is the call's own, or `Degraded`. `uncharged` are the faults with which a job behind it is put off without a
+    charged attempt, up to 20 times; when it is not given, throttled ones are, as often as they come.
     """
 
-    __slots__ = ("_name",)
+    __slots__ = ("_name", "place", "settings", "uncharged")
+
+    settings: dict[str, Any]  # its options, as they were given
 
     @overload
     def __init__(
@@ -207,6 +215,7 @@ class Guard(Calls[D_co]):
         fallback: Any = None,
         classify: Classifier | None = None,
         repeatable: bool = True,
+        uncharged: Collection[Fault] | None = None,
     ) -> None:
         self._name = check_name("guard", name)
         if classify is not None:
@@ -222,6 +231,8 @@ class Guard(Calls[D_co]):
             classify=classify or by_default,
         )
         super().__init__(pipeline, Ask("", 1.0, repeatable))
+        self.place = place_of_caller()  # where it was declared
+        self.uncharged = _check_uncharged(uncharged)
 
     def reset(self) -> None:
         """Forget what was seen: the breaker is closed, the limiter and the retries are as at the beginning."""
@@ -300,6 +311,17 @@ def _is_async(fn: Any) -> bool:
 def _check_repeatable(repeatable: Any) -> None:
     if not isinstance(repeatable, bool):
         raise UsageError(f"repeatable is True or False, not {show(repeatable)}.")
+
+
+def _check_uncharged(faults: Collection[Fault] | None) -> frozenset[Fault] | None:
+    if faults is None:
+        return None
+    found = check_faults("uncharged", faults)
+    if Fault.PERMANENT in found:
+        raise UsageError(
+            "uncharged has no permanent fault: the same call would fail again, and the job never die. Leave it out."
+        )
+    return found
 
 
 def _check_times(timeout: float | None, deadline: float | None) -> tuple[float | None, float | None]:

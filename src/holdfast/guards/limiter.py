@@ -17,12 +17,12 @@ from holdfast.guards.pauses import Pauses
 from holdfast.guards.ports import SLICE, LimiterRecord, Quota, Slice
 from holdfast.guards.registry import Registry
 from holdfast.guards.reservations import Reservation, carried
+from holdfast.guards.settings import Kept
 from holdfast.guards.ways import IN_THREAD, ON_LOOP, Way, finished, refuse_on_loop
 from holdfast.kernel.clock import monotonic
 from holdfast.kernel.errors import RateLimited, UsageError
 from holdfast.kernel.loops import new_lock
 from holdfast.kernel.names import check_int, check_name, check_seconds
-from holdfast.kernel.options import Named
 from holdfast.kernel.show import show
 from holdfast.kernel.telemetry import note
 
@@ -32,7 +32,7 @@ _SHORTEST = 0.001  # seconds between asking a fleet for quota
 _UNCALLED = 0.5  # seconds after which who waits for it asks by himself
 
 
-class Limiter(LimiterLooks, metaclass=Named):
+class Limiter(LimiterLooks, metaclass=Kept):
     """`async with limiter:` or `await limiter.take()` waits for its turn; raises RateLimited when that is too far away.
 
     `rate` calls a second, and `burst` of them at once (as many as come in a second, when not said). With `floor` or
@@ -43,7 +43,8 @@ class Limiter(LimiterLooks, metaclass=Named):
     """
 
     __slots__ = (
-        "_keys", "_lock", "_longest_pause", "_most", "_name", "_news", "_pace", "_pauses", "_quota", "_rate", "_registry", "_single", "_wait"
+        "_keys", "_lock", "_longest_pause", "_most", "_name", "_news", "_pace", "_pauses", "_quota", "_rate", "_registry", "_single", "_wait",
+        "settings",
     )  # fmt: skip
 
     def __init__(

@@ -165,8 +165,8 @@ class Pipeline:
         self, admission: Admission, attempt: int, error: Exception, ask: Ask, until: float | None
     ) -> float | None:
         """Seconds until the next attempt; None: there is none."""
-        fault, retry_after = fault_of(error, self.classify), retry_after_of(error)
-        admission.failed(error, fault, retry_after)
+        fault, retry_after = fault_of(error, self.classify), retry_after_of(error, self.gates.longest_pause)
+        admission.failed(error, fault)
         if self._retries is None or ask.once:
             return None
         return self._retries.wait(

@@ -10,7 +10,7 @@ from typing import Any, NoReturn
 import msgspec
 
 from holdfast.guards.admission import Admission, Gates
-from holdfast.guards.faults import Fault, fault_of
+from holdfast.guards.faults import Fault, fault_of, retry_after_of
 from holdfast.guards.guard import Guard
 from holdfast.guards.ways import Way
 from holdfast.jobs.frames import Ask, Said, Told
@@ -114,9 +114,9 @@ class BorrowedAdmission(Admission):
     def succeeded(self) -> None:
         self._wire.tell(Told(number=self._number, how="succeeded", took=self._took))
 
-    def failed(self, error: Exception, fault: Fault, retry_after: float | None) -> None:
+    def failed(self, error: Exception, fault: Fault) -> None:
         self.heed_those_of(error, fault)
-        retry_after = self.asked(error, retry_after)
+        retry_after = retry_after_of(error, self._gates.longest_pause)
         breaker = self._gates.breaker
         own = None if breaker is None else breaker.classify
         self._wire.tell(

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
-import msgspec
+from typing import Any
 
-from holdfast.guards.faults import Fault, fault_of, retry_after_of
+import msgspec
+from msgspec.structs import replace
+
+from holdfast.guards.faults import fault_of, retry_after_of
+from holdfast.guards.guard import Guard
 from holdfast.guards.headers import clamped
 from holdfast.jobs.child import ChildFailed
-from holdfast.jobs.doors import GuardDoor
+from holdfast.jobs.doors import Excuse, GuardDoor, excuse
 from holdfast.jobs.gating import is_closed, key_of
 from holdfast.jobs.run import Run
 from holdfast.kernel.errors import DeadlinePassed, Refused
@@ -15,28 +19,47 @@ from holdfast.kernel.randomness import jittered
 
 _MOMENT = 0.1  # seconds: the gate before a guarded task knows better when to go on
 _LONGEST = 60.0  # seconds, for tasks without a gate
+PUT_OFFS = 20  # that `uncharged=` gives a job, before its failures are charged again
 
 
 class Deferral(msgspec.Struct, frozen=True):
     after: float = 0.0  # seconds until it may be tried again
     guard: str | None = None  # or the key under which it is held until that guard lets go
+    counted: bool = False  # one of the PUT_OFFS
 
 
 def deferral(run: Run, error: BaseException) -> Deferral | None:
     """How it is put off, uncharged; None: it has failed. Of several coroutines, when it is so of all of them."""
     if isinstance(error, BaseExceptionGroup):
         waits = [deferral(run, each) for each in error.exceptions]
-        return None if None in waits else max((each for each in waits if each is not None), key=_lasts)
+        if None in waits:
+            return None
+        found = [each for each in waits if each is not None]
+        return replace(max(found, key=_lasts), counted=any(each.counted for each in found))
     if not isinstance(error, Exception) or isinstance(error, DeadlinePassed):
         return None
-    if (door := _door_of(run, error)) is not None and door.excuses():
-        return Deferral(guard=door.key) if door.is_shut else Deferral(_asked(error))
-    has_guard = run.task is not None and run.task.declaration.guard is not None
-    if not isinstance(error, Refused) and not (has_guard and _is_guards(run, error)):
+    if (door := _door_of(run, error)) is not None and (why := door.excuse()) is not Excuse.NONE:
+        wait = Deferral(guard=door.key) if door.is_shut else Deferral(_asked(error))
+        return _counted(run, door.guard, error, wait) if why is Excuse.COUNTED else wait
+    guard = None if run.task is None else run.task.declaration.guard
+    why = Excuse.ALWAYS if isinstance(error, Refused) else Excuse.NONE
+    if guard is not None and why is Excuse.NONE:
+        why = _excuse(run, guard, error)
+    if why is Excuse.NONE:
         return None
-    if has_guard and _gate_is_shut(run):
-        return Deferral(jittered(_MOMENT, 0.5))
-    return Deferral(_asked(error))
+    wait = Deferral(jittered(_MOMENT, 0.5) if guard is not None and _gate_is_shut(run) else _asked(error))
+    return wait if guard is None or why is Excuse.ALWAYS else _counted(run, guard, error, wait)
+
+
+def _counted(run: Run, guard: Guard[Any], error: Exception, wait: Deferral) -> Deferral | None:
+    """So many times, and further apart each time while its breaker does not hold it. None: it is charged from now on."""
+    number = run.claim.put_offs
+    if number >= PUT_OFFS:
+        return None
+    if is_closed(guard):
+        asked = clamped(retry_after_of(error), _LONGEST) or 0.0
+        wait = Deferral(jittered(max(asked, min(_LONGEST, 2.0**number))))
+    return replace(wait, counted=True)
 
 
 def _lasts(each: Deferral) -> tuple[bool, float]:
@@ -64,13 +87,11 @@ def _gate_is_shut(run: Run) -> bool:
     )
 
 
-def _is_guards(run: Run, error: Exception) -> bool:
-    """Whether it was told to come later, or has found out for all that the other side is not well yet."""
-    assert run.task is not None
-    guard = run.task.declaration.guard
-    assert guard is not None
+def _excuse(run: Run, guard: Guard[Any], error: Exception) -> Excuse:
+    """What the guard before its task says of it."""
     fault = error.fault if isinstance(error, ChildFailed) else fault_of(error, guard.classify)
-    if fault is Fault.THROTTLED:
-        return True
-    has_found_out = run.visit is not None and run.visit.has_called
-    return has_found_out and not is_closed(guard) and fault is not Fault.PERMANENT
+    if fault is None:
+        return Excuse.NONE
+    finds_out = run.visit is not None and run.visit.has_called
+    is_its = run.witness is not None and run.witness.has_seen(guard.name, fault)
+    return excuse(guard, fault, finds_out=finds_out, is_its=is_its)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from enum import Enum
 from functools import partial
 from typing import Any, Protocol
 
@@ -19,6 +20,24 @@ from holdfast.kernel.show import show
 # Seconds for which a call waits in its slot: what is let go early, at the next look but one, is not held once more.
 MOMENT = 0.25
 _TRIES = 5
+
+
+class Excuse(Enum):
+    """What a guard says of the failure that has ended a run."""
+
+    NONE = "it is the job's"
+    ALWAYS = "it was told to come later, or has found out for all"
+    COUNTED = "the guard leaves it uncharged, so many times"
+
+
+def excuse(guard: Guard[Any], fault: Fault, *, finds_out: bool, is_its: bool) -> Excuse:
+    """`finds_out`: the run was let through for that. `is_its`: a call through this guard has failed so."""
+    if finds_out and not is_closed(guard) and fault is not Fault.PERMANENT:
+        return Excuse.ALWAYS
+    if guard.uncharged is None:
+        return Excuse.ALWAYS if fault is Fault.THROTTLED else Excuse.NONE
+    is_its |= fault is Fault.THROTTLED
+    return Excuse.COUNTED if is_its and fault in guard.uncharged else Excuse.NONE
 
 
 class Passed(Protocol):
@@ -60,12 +79,11 @@ class GuardDoor:
     def failed(self, error: Exception) -> None:
         self.error = error
 
-    def excuses(self) -> bool:
-        """Whether its last failure is no fault of the job: it was told to come later, or has found out for all."""
+    def excuse(self) -> Excuse:
+        """Whether its last failure is no fault of the job."""
         assert self.error is not None
         fault = fault_of(self.error, self.guard.classify)
-        is_probe = self._finds_out and not is_closed(self.guard) and fault is not Fault.PERMANENT
-        return fault is Fault.THROTTLED or is_probe
+        return excuse(self.guard, fault, finds_out=self._finds_out, is_its=True)
 
     @property
     def is_shut(self) -> bool:

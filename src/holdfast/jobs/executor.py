@@ -12,9 +12,6 @@ from typing import Any
 
 import msgspec
 
-from holdfast.guards.deadline import deadline
-from holdfast.guards.reservations import carrying
-from holdfast.guards.visits import visiting
 from holdfast.jobs.attempt import Attempt
 from holdfast.jobs.blocking import Portal
 from holdfast.jobs.child import run_in_child
@@ -24,6 +21,7 @@ from holdfast.jobs.judge import LOCK_PATIENCE, SETTLED, WRITES_NOTHING, Ending, 
 from holdfast.jobs.registry import Registry
 from holdfast.jobs.run import Run, Stop
 from holdfast.jobs.signature import NewerArguments
+from holdfast.jobs.surroundings import around, has_nothing_around
 from holdfast.jobs.task import Task
 from holdfast.kernel import outcomes
 from holdfast.kernel.awaits import watching
@@ -154,12 +152,10 @@ class Executor:
         await attempt.know_steps()
         body = self._call(run, task, job, arguments)
         with watching(attempt.awaits):
-            if run.reservation is None and run.visit is None and claim.deadline is None:
+            if has_nothing_around(run):
                 result = await self._result(job, body)
             else:
-                if run.reservation is not None:
-                    run.reservation.keep()  # from here on it is spent, also when the task makes no call
-                with carrying(run.reservation), visiting(run.visit), deadline(run.time_left()):
+                with around(run):
                     result = await self._result(job, body)
         return await self._returned(run, attempt, job, result)
 

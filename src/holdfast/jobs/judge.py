@@ -217,7 +217,9 @@ def _excused(run: Run, error: BaseException) -> Ending | None:
     if isinstance(error, Gated):
         return replace(error.outcome, reason=_told(run.claim, error))
     if (wait := deferral(run, error)) is not None:
-        return outcomes.Snooze(after=wait.after, guard=wait.guard, reason=_told(run.claim, error))
+        return outcomes.Snooze(
+            after=wait.after, guard=wait.guard, reason=_told(run.claim, error), counted=wait.counted
+        )
     if isinstance(error, DeadlinePassed) and run.time_left() == 0.0:
         return outcomes.Cancel("its deadline has passed")
     return None

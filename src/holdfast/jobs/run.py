@@ -9,6 +9,7 @@ from typing import Any
 
 from holdfast.guards.reservations import Reservation
 from holdfast.guards.visits import Visit
+from holdfast.guards.witness import Witness
 from holdfast.jobs.attempt import Attempt
 from holdfast.jobs.gating import is_sick, is_under
 from holdfast.jobs.job import Job
@@ -34,7 +35,7 @@ class Run:
     """A claim, its task when this program knows it, and what is going on with it."""
 
     __slots__ = (
-        "attempt", "began", "claim", "deadline", "ending", "finish", "job", "late", "limit_until", "lock", "lock_until", "over", "reason", "reservation", "stop", "task", "thread", "timer", "until", "visit", "why_lost", "work",
+        "attempt", "began", "claim", "deadline", "ending", "finish", "job", "late", "limit_until", "lock", "lock_until", "over", "reason", "reservation", "stop", "task", "thread", "timer", "until", "visit", "why_lost", "witness", "work",
     )  # fmt: skip
 
     def __init__(self, claim: Claim, task: Task[Any, Any] | None, until: float) -> None:
@@ -60,6 +61,7 @@ class Run:
         # Asks the gate, of a run that has begun without: seconds until it is worth asking again; 0: it may call.
         self.late: Callable[[], float] | None = None
         self.visit: Visit | None = None  # it finds out whether what its guard stands before is well again
+        self.witness: Witness | None = None  # of what its guard meets, where that decides what is charged
         self.finish: Finish | None = None  # the same on its way to the store
         self.over = False  # its body has ended, and only the token decides what becomes of it
 

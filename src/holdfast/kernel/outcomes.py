@@ -52,6 +52,9 @@ class Snooze(_Told, frozen=True, kw_only=True):
     reason: str | None = None
     lock: str | None = None  # the name of the lock for which it waits
     guard: str | None = None  # the key under which it is held until that guard lets go: then no time counts
+    counted: bool = (
+        False  # a failure of the call behind its guard: a job is put off for that so many times only
+    )
 
     def __post_init__(self) -> None:
         super().__post_init__()

@@ -50,10 +50,13 @@ class Declaring:
     def guard(self, name: str, /, **options: Any) -> Any:
         """A guard around the calls to one service, shared by the fleet: `stripe = hf.guard("stripe", timeout=5, …)`.
 
-        Options: timeout, deadline, retry, budget, breaker, limiter, bulkhead, fallback, classify, repeatable. Its limiter's rate
-        and its breaker's state are those of all processes on this database; without it each goes on by itself.
+        Options: timeout, deadline, retry, budget, breaker, limiter, bulkhead, fallback, classify, repeatable, uncharged. Its
+        limiter's rate and its breaker's state are those of all processes on this database; without it each goes on by itself.
+        Declared twice with the same options it is the same guard; with others it is refused.
         """
         guard: Guard[Any] = Guard(name, **options)
+        if (known := self._inside.fleet.known(guard)) is not None:
+            return known
         self._inside.fleet.add(guard)
         self._inside.registry.add_guard(guard)
         return guard

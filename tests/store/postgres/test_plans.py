@@ -61,7 +61,7 @@ def marked():
     """As it is after a claim from the top in a table full of dead rows."""
     water = LowWater()
     water.tell(MANY_DEAD)
-    water.learn([[*[None] * 4, "default", *[None] * 17, 0, 1]], from_the_top({"default": 1}))
+    water.learn([[*[None] * 4, "default", *[None] * 18, 0, 1]], from_the_top({"default": 1}))
     with water.timed({"default": 1}):
         time.sleep(0.3)  # it took so long that the next few begin at the mark
     assert water.marks({"default": 1}).used

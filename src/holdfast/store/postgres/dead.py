@@ -101,7 +101,7 @@ _REPLAY = f"""
 WITH given AS MATERIALIZED (
     SELECT g.id, nextval('holdfast.rank') AS rank
     FROM (SELECT id FROM unnest($1::uuid[]) WITH ORDINALITY AS u(id, place) ORDER BY place) g)
-UPDATE holdfast.job j SET state = 'queued', rank = g.rank, attempt = 0, interruptions = 0, strikes = 0,
+UPDATE holdfast.job j SET state = 'queued', rank = g.rank, attempt = 0, interruptions = 0, strikes = 0, put_offs = 0,
     suspect = false, alone = false, run_at = NULL, expires_at = NULL, worker = NULL, started_at = NULL, reason = NULL,
     args = coalesce($2::text, j.args), generation = j.generation + ($2::text IS NOT NULL)::int,
     held = CASE WHEN coalesce(j.ordering_key, j.concurrency_key, j.tenant) IS NOT NULL THEN 'arrived' END

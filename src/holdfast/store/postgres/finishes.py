@@ -36,6 +36,7 @@ class Ending(msgspec.Struct, frozen=True):
     result: str | None = None
     looked: bool = False  # at its effects: nothing of them is in its way
     waits_for: str | None = None  # queued: the lock, or the key of a step's guard
+    counted: bool = False  # queued: one of the times that it may be put off for its guard
 
     @property
     def pair(self) -> Pair:
@@ -163,6 +164,7 @@ def _put_off(claim: Claim, keys: Keys, snooze: Snooze) -> Ending:
         uncharge=1,
         held=Held.GUARD if by_guard else None,
         waits_for=snooze.guard or snooze.lock,
+        counted=snooze.counted,
     )
 
 
@@ -261,6 +263,7 @@ def _columns(endings: Sequence[Ending]) -> tuple[list[object], ...]:
         [item.result for item in endings],
         [item.looked for item in endings],
         [item.waits_for for item in endings],
+        [item.counted for item in endings],
     )
 
 
@@ -277,8 +280,8 @@ _END = f"""
 WITH given AS MATERIALIZED (
     SELECT g.*, CASE WHEN g.state = 'queued' AND NOT g.keep_rank THEN nextval('holdfast.rank') END AS rank
     FROM unnest($1::uuid[], $2::bigint[], $3::text[], $4::float8[], $5::int[], $6::bool[], $7::text[],
-        $8::text[], $9::text[], $10::text[], $11::bool[], $12::text[])
-    AS g(id, token, state, after, uncharge, keep_rank, held, reason, error, result, looked, waits_for)),
+        $8::text[], $9::text[], $10::text[], $11::bool[], $12::text[], $13::bool[])
+    AS g(id, token, state, after, uncharge, keep_rank, held, reason, error, result, looked, waits_for, counted)),
 locked AS MATERIALIZED (
     SELECT g.*, j.reason AS asked, j.errors, j.attempt, holdfast.now() AS now,
         {HAS_STEPS} AND NOT g.looked AND CASE g.state WHEN 'unknown' THEN false WHEN 'queued' THEN j.reason IS NOT NULL
@@ -286,7 +289,7 @@ locked AS MATERIALIZED (
     FROM holdfast.job j, given g
     WHERE {held_by("g")} ORDER BY g.id FOR UPDATE OF j),
 settled AS MATERIALIZED (
-    SELECT l.id, l.token, l.rank, l.after, l.uncharge, l.held, l.result, l.waits_for, l.now, {_ERRORS} AS errors,
+    SELECT l.id, l.token, l.rank, l.after, l.uncharge, l.held, l.result, l.waits_for, l.counted, l.now, {_ERRORS} AS errors,
         CASE WHEN l.state = 'queued' AND l.asked IS NOT NULL THEN 'cancelled' ELSE l.state END AS state,
         CASE WHEN l.state = 'queued' THEN coalesce(l.reason, l.asked) ELSE l.reason END AS reason
     FROM locked l WHERE NOT l.doubtful),
@@ -303,6 +306,7 @@ parked AS (
         progress = NULL, note = NULL, waits_for = s.waits_for,
         has_turn = j.has_turn AND s.state <> 'dead',
         attempt = j.attempt - s.uncharge,
+        put_offs = j.put_offs + s.counted::int,
         worker = CASE WHEN s.state <> 'queued' THEN j.worker END,
         started_at = CASE WHEN s.state <> 'queued' THEN j.started_at END,
         alone = j.alone AND s.state <> 'queued',

@@ -130,7 +130,7 @@ def _go_on(found: Found) -> Procedure[SagaState]:
 _ANEW = """UPDATE holdfast.step SET tries = 0
     WHERE job_id = $1::uuid AND generation = $2::int AND progress NOT IN ('done', 'resolved')"""
 _QUEUE = """
-UPDATE holdfast.job SET state = 'queued', rank = nextval('holdfast.rank'), attempt = 0, interruptions = 0, strikes = 0,
+UPDATE holdfast.job SET state = 'queued', rank = nextval('holdfast.rank'), attempt = 0, interruptions = 0, strikes = 0, put_offs = 0,
     suspect = false, alone = false, run_at = NULL, expires_at = NULL, worker = NULL, started_at = NULL, reason = NULL,
     held = NULL
 WHERE id = $1::uuid AND state IN ('dead', 'unknown') RETURNING id"""

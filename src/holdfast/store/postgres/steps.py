@@ -163,7 +163,7 @@ _DECIDE = """UPDATE holdfast.step SET progress = $4::text, result = $5::text, at
     WHERE job_id = $1::uuid AND generation = $2::int AND name = $3::text"""
 # It has kept its turn and its unique key. As after a replay, it begins with all of its attempts.
 _QUEUE = """
-UPDATE holdfast.job SET state = 'queued', rank = nextval('holdfast.rank'), attempt = 0, interruptions = 0, strikes = 0,
+UPDATE holdfast.job SET state = 'queued', rank = nextval('holdfast.rank'), attempt = 0, interruptions = 0, strikes = 0, put_offs = 0,
     suspect = false, alone = false, run_at = NULL, expires_at = NULL, worker = NULL, started_at = NULL, reason = NULL,
     held = CASE WHEN coalesce(concurrency_key, tenant) IS NOT NULL THEN 'arrived' END
 WHERE id = $1::uuid"""

@@ -24,7 +24,7 @@ _DEAD = """
     FROM holdfast_job AS j JOIN holdfast_parked AS p USING (seq) WHERE j.id = ?1 AND p.state = 'dead'"""
 # It ran once, so it need not expire before it starts; a person wants it now.
 _ANEW = """
-    UPDATE holdfast_job SET interruptions = 0, strikes = 0, expires_at = NULL, args = coalesce(?1, args),
+    UPDATE holdfast_job SET interruptions = 0, strikes = 0, put_offs = 0, expires_at = NULL, args = coalesce(?1, args),
         generation = generation + (?1 IS NOT NULL) WHERE seq = ?2"""
 _QUEUE = """
     INSERT INTO holdfast_queued (seq, rank, priority, queue, held, token, bounded_task,

@@ -97,14 +97,22 @@ def _end(db: Db, claim: Claim, outcome: Outcome) -> bool:
             return die(db, claim, error) is not None
         case Unknown(reason=reason):
             return park(db, claim, State.UNKNOWN, reason)
-        case Snooze(guard=str(guard)):
-            return put_back(db, claim, uncharge=1, reason=Held.GUARD, gate=guard)
-        case Snooze(after=after, lock=lock):
-            return put_back(db, claim, after=after, uncharge=1, lock=lock)
+        case Snooze() as snooze:
+            return _put_off(db, claim, snooze)
         case Retry(after=after, error=error):
             return put_back(db, claim, after=after, error=error)
         case Done():
             raise AssertionError("successes are written together")
+
+
+def _put_off(db: Db, claim: Claim, snooze: Snooze) -> bool:
+    if snooze.guard is not None:
+        done = put_back(db, claim, uncharge=1, reason=Held.GUARD, gate=snooze.guard)
+    else:
+        done = put_back(db, claim, after=snooze.after, uncharge=1, lock=snooze.lock)
+    if done and snooze.counted:
+        db.run("UPDATE holdfast_job SET put_offs = put_offs + 1 WHERE seq = ?", claim.row)
+    return done
 
 
 def cancel(db: Db, claim: Claim, reason: str) -> bool:

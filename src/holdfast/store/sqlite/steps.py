@@ -45,7 +45,9 @@ _DECIDE = (
     "UPDATE holdfast_step SET progress = ?, result = ?, at = ? WHERE seq = ? AND generation = ? AND name = ?"
 )
 # It has kept its turn and its unique key. As after a replay, it begins with all of its attempts.
-_ANEW = "UPDATE holdfast_job SET interruptions = 0, strikes = 0, expires_at = NULL WHERE seq = ?"
+_ANEW = (
+    "UPDATE holdfast_job SET interruptions = 0, strikes = 0, put_offs = 0, expires_at = NULL WHERE seq = ?"
+)
 _QUEUE = """
     INSERT INTO holdfast_queued (seq, rank, priority, queue, held, token, bounded_task,
         ordering_key, concurrency_key, tenant)

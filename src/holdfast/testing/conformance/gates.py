@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from holdfast.kernel.errors import UsageError
-from holdfast.kernel.outcomes import Cancel, Snooze, Unknown
+from holdfast.kernel.outcomes import Cancel, Dead, Retry, Snooze, Unknown
 from holdfast.store.held_records import HeldFor
 from holdfast.store.ports import Store
 from holdfast.store.records import Gated
@@ -93,6 +93,23 @@ class GatesConformance(Conformance):
         assert [await state_of(store, job_id) for job_id in own] == [GATED] * 3
         assert [await state_of(store, job_id) for job_id in others] == [READY] * 4
         assert await store.holds.shut_gates(["default", "mail"], guards=["g", "old"], tasks=["ask"]) == 1
+
+    async def test_how_often_a_job_was_put_off_for_its_guard_is_told_until_it_begins_anew(
+        self, store: Store
+    ) -> None:
+        job_id = await put(store, guard="g")
+        outcomes: tuple[Snooze | Retry, ...] = (
+            Snooze(counted=True), Snooze(guard="g", counted=True), Snooze(), Snooze(guard="g"), Retry(),
+        )  # fmt: skip
+        for outcome, before in zip(outcomes, (0, 1, 2, 2, 2), strict=True):
+            claim = await take_one(store)
+            assert (claim.put_offs, claim.attempt) == (before, 1)
+            assert await end(store, claim, outcome)
+            assert not await end(store, claim, Snooze(counted=True)), "its claim has ended"
+            await store.holds.open_gates({"g": 1})
+        await end(store, await take_one(store), Dead("enough"))
+        await store.dead.replay([job_id], actor="ada")
+        assert (await take_one(store)).put_offs == 0
 
     async def test_only_what_is_next_is_looked_at(self, store: Store) -> None:
         await put_many(store, 3)
