@@ -16,6 +16,7 @@ from holdfast.jobs.effects import CannotTell, Found, NotFound
 from holdfast.jobs.hooks import Middleware
 from holdfast.jobs.job import Job
 from holdfast.jobs.signature import Secret
+from holdfast.jobs.story import Story
 from holdfast.jobs.task import Task
 from holdfast.kernel.context import within
 from holdfast.runtime.app import Holdfast
@@ -45,6 +46,7 @@ __all__ = [
     "Secret",
     "Snooze",
     "State",
+    "Story",
     "Task",
     "Tx",
     "Undo",

@@ -48,7 +48,8 @@ def pasted(page, folder):
 
 
 def test_the_page_on_jobs(tmp_path):
-    assert pasted("docs/jobs.md", tmp_path) == "hello ada\n"
+    story, *_ = blocks("docs/jobs.md", "text")
+    assert pasted("docs/jobs.md", tmp_path) == f"hello ada\n{story}"
 
 
 def test_the_page_on_logging_prints_what_it_says(tmp_path):

@@ -43,6 +43,7 @@ CLAIMING = {"lease": 30, "worker": "w"}
 VERBS = {
     "jobs.enqueue": ([[NewJob(id=ID, task="t")]], {"again": False}),
     "jobs.get": ([ID], {}),
+    "jobs.entries": ([ID], {}),
     "jobs.starting": ([ID[:13]], {"limit": 5}),
     "jobs.find": (
         [],

@@ -14,6 +14,7 @@ from holdfast.jobs.calls import Call
 from holdfast.jobs.doors import GuardDoor, Late, TaskDoor
 from holdfast.jobs.effects import Effect, Manner
 from holdfast.jobs.steps import Steps, run_step
+from holdfast.jobs.story import Story, story_of
 from holdfast.kernel.awaits import Awaits, Block
 from holdfast.kernel.clock import monotonic
 from holdfast.kernel.codec import encode
@@ -86,6 +87,11 @@ class Attempt:
             raise UsageError(f"progress is from 0 to 1, not {progress!r}.")
         if not await self._store.claims.report(self.claim, progress=progress, note=note):
             raise self.lose()
+
+    async def story(self) -> Story:
+        if (story := await story_of(self._store, self.claim.job_id)) is None:
+            raise self.lose()
+        return story
 
     def lose(self) -> LeaseLost:
         self.lost = True

@@ -12,6 +12,7 @@ from holdfast.guards.guard import Guard, Keyed
 from holdfast.jobs.calls import Call, refuse_inside
 from holdfast.jobs.doors import door_of
 from holdfast.jobs.effects import KEY_TTL, SETTLE, Manner, Policy
+from holdfast.jobs.story import Story
 from holdfast.jobs.sync_job import BlockingJob
 from holdfast.kernel.awaits import Args, Awaits, Block, must_await
 from holdfast.kernel.errors import UsageError
@@ -105,6 +106,14 @@ class Job:
         Raises LeaseLost when it is no longer ours.
         """
         await self._attempt.heartbeat(progress, note)
+
+    @must_await("job.story", to=_of_job("story"))
+    async def story(self) -> Story:
+        """What has become of this job so far, as `hf.jobs.story` tells it: this run is its last claim.
+
+        Ask for it before `job.commit()`, and store it there: then the receipt stays when the job is forgotten.
+        """
+        return await self._attempt.story()
 
     # --- what is done once, whatever happens to the worker ---
 

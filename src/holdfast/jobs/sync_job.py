@@ -13,6 +13,7 @@ from holdfast.jobs.blocking import BlockingTx, Portal
 from holdfast.jobs.calls import Call, refuse_inside
 from holdfast.jobs.doors import door_of
 from holdfast.jobs.effects import Manner
+from holdfast.jobs.story import Story
 from holdfast.kernel.awaits import Block
 from holdfast.kernel.errands import BackCalls
 
@@ -32,6 +33,10 @@ class BlockingJob:
 
     def heartbeat(self, progress: float | None = None, note: str | None = None) -> None:
         self._portal.run(lambda: self._attempt.heartbeat(progress, note), instead="`await job.heartbeat(…)`")
+
+    def story(self) -> Story:
+        """As `job.story`."""
+        return self._portal.run(self._attempt.story, instead="`await job.story()`")
 
     def step(
         self,

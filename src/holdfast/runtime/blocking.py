@@ -113,7 +113,7 @@ class BlockingJobs:
     def __init__(self, portal: Portal, jobs: JobsView) -> None:
         made = Blocks(portal, "hf.jobs")
         self.get, self.handle = made(jobs.get), jobs.handle
-        self.cancel, self.move = made(jobs.cancel), made(jobs.move)
+        self.story, self.cancel, self.move = made(jobs.story), made(jobs.cancel), made(jobs.move)
 
 
 class BlockingQueues:

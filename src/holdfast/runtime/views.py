@@ -8,6 +8,7 @@ from typing import Any, ParamSpec, TypeVar
 from holdfast.jobs.blocking import inner
 from holdfast.jobs.handle import Handle
 from holdfast.jobs.options import moment, seconds
+from holdfast.jobs.story import Story, story_of
 from holdfast.kernel.awaits import must_await_all
 from holdfast.store.ports import Store
 from holdfast.store.records import Count, JobRecord, Paused
@@ -28,6 +29,13 @@ class JobsView:
         """The job as it is stored, or None. One that is queued says in `held_by` what keeps it from running, and who has it."""
         record = await self._store.jobs.get(job_id)
         return None if record is None else (await self._store.holds.explained([record]))[0]
+
+    async def story(self, job_id: str) -> Story | None:
+        """What was planned, each claim with its worker and end, what held it, its steps, its moves, and what persons decided.
+
+        None: no such job. It is kept as long as the job; what is to stay longer, store: `story.as_json()`.
+        """
+        return await story_of(self._store, job_id)
 
     async def cancel(
         self, job_id: str, reason: str = "cancelled by hand", *, running: bool = True, tx: Any = None

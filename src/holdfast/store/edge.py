@@ -30,6 +30,7 @@ RULES: dict[str, dict[str, dict[str, Check]]] = {
     "Jobs": {
         "enqueue": {"jobs": c.check_jobs, "again": partial(c.check_flag, "again")},
         "get": {"job_id": c.check_id},
+        "entries": {"job_id": c.check_id},
         "starting": {"prefix": c.check_prefix, "limit": _limit},
         "find": {
             "state": c.check_state,

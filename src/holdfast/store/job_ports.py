@@ -21,6 +21,7 @@ from holdfast.store.records import (
 )
 from holdfast.store.states import Held, State
 from holdfast.store.steps import Resolved, Step, StepRecord, Undecided
+from holdfast.store.story import Entry
 
 
 class Jobs(Protocol):
@@ -31,6 +32,9 @@ class Jobs(Protocol):
 
     async def get(self, job_id: str, *, tx: object | None = None) -> JobRecord | None:
         """Inside `tx` it needs no connection of its own, and sees what that has written."""
+
+    async def entries(self, job_id: str) -> list[Entry]:
+        """What became of its claims that did not succeed, and how it was moved, in order. None of them: an empty list."""
 
     async def starting(self, prefix: str, *, limit: int = 10) -> list[str]:
         """The ids that begin so, in their order: a range of the primary key."""

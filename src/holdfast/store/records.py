@@ -228,7 +228,9 @@ class JobRecord(msgspec.Struct, frozen=True, kw_only=True):
     enqueued_at: float
     started_at: float | None
     finished_at: float | None
-    reason: str | None  # why it is cancelled, dead or unknown, or is asked to stop
+    reason: (
+        str | None
+    )  # why it is cancelled, dead or unknown, is asked to stop, or was put off while it is held for that
     result: str | None  # JSON text
     errors: tuple[AttemptError, ...]
     unique: str | None
@@ -242,6 +244,7 @@ class JobRecord(msgspec.Struct, frozen=True, kw_only=True):
     generation: int
     progress: float | None = None  # of the attempt that runs: 0 to 1, as it says itself
     note: str | None = None
+    due_at: float | None = None  # the time that was asked for last; None: at once. It stays after the run
     held_by: HeldBy | None = (
         None  # of a queued job: by what, and by whom; where that was asked for (`Holds.explained`)
     )

@@ -6,7 +6,7 @@ import json
 from argparse import Namespace
 
 from holdfast.runtime.app import Holdfast
-from holdfast.runtime.cli import moving, shown
+from holdfast.runtime.cli import moving, shown, story
 from holdfast.runtime.cli.command import DONE, NOT_AS_WISHED, actor, add_command, add_group
 from holdfast.runtime.cli.output import complain, document, say, show_table
 from holdfast.runtime.cli.parser import Commands, Parser, count, job_id
@@ -38,6 +38,7 @@ def add(commands: Commands) -> None:
     add_filters(listing)
     showing = add_command(group, "show", show, about="show all that is known of a job")
     showing.add_argument("id", type=job_id)
+    story.add(group)
     cancelling = add_command(group, "cancel", cancel, about="cancel jobs; those that run are asked to stop")
     cancelling.add_argument("ids", nargs="+", type=job_id, metavar="id")
     cancelling.add_argument("--reason", default="cancelled by hand", help="kept with the job")

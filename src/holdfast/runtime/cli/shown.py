@@ -91,7 +91,7 @@ def _state(record: JobRecord, saga: SagaState | None) -> str:
 
 def _why(record: JobRecord, now: float) -> str | None:
     if (held := why_held(record, now)) is not None:
-        return f"held: {held}"
+        return f"held: {held}" if record.reason is None else f"held: {held}: {record.reason}"
     return record.reason or _progress(record) or last_error(record)
 
 
@@ -135,6 +135,7 @@ def _identity(record: JobRecord, now: float, saga: SagaState | None) -> list[tup
         ("arguments", json.dumps(masked(record.args), ensure_ascii=False)),
         ("result", record.result),
         ("enqueued", told(record.enqueued_at, now)),
+        ("planned", told(record.due_at, now)),
         ("due", told(record.run_at, now)),
         ("started", told(record.started_at, now)),
         ("finished", told(record.finished_at, now)),

@@ -244,14 +244,15 @@ def _insert_sql(*, unique: bool, bounded: bool, again: bool, impatient: bool, tu
 stored AS (
     INSERT INTO holdfast.job (id, task, queue, args, priority, generation, correlation_id, causation_id, trace, rank,
         enqueued_at, run_at, expires_at, deadline, unique_key, ordering_key, concurrency_key, concurrency_limit,
-        tenant, guard, bounded, has_turn, held)
+        tenant, guard, bounded, has_turn, held, due_at)
     SELECT g.id, g.task, g.queue, g.args, g.priority, g.generation, g.correlation_id, g.causation_id, g.trace, g.rank,
         g.now, g.run_at, least(g.now + make_interval(secs => g.expires), {_DEADLINE}), {_DEADLINE}, g.unique_key,
         g.ordering_key, g.concurrency_key, g.concurrency_limit, g.tenant, g.guard, g.max_waiting IS NOT NULL,
         {"g.is_free AND g.turn" if turns else "false"},
         CASE {"WHEN g.is_free THEN CASE WHEN NOT g.turn THEN 'ordering' END" if turns else ""}
             WHEN coalesce(g.ordering_key, g.concurrency_key, g.tenant) IS NOT NULL THEN 'arrived'
-            WHEN g.run_at > g.now THEN 'time' END
+            WHEN g.run_at > g.now THEN 'time' END,
+        g.run_at
     FROM given g WHERE {" AND ".join(tests)} {"ORDER BY g.unique_key" if unique else ""}
     ON CONFLICT {"" if unique else "(id)"} DO NOTHING RETURNING id, held)""")
     return f"WITH {', '.join(parts)} {' UNION ALL '.join(answers)}"

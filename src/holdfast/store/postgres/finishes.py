@@ -18,6 +18,7 @@ from holdfast.store.postgres.rows import MOVED, MOVED_J, SOON, held_by, same_id
 from holdfast.store.records import ERRORS_KEPT, STRIKES_LIMIT, Claim, Finish, Rescue
 from holdfast.store.statements import Procedure, Statement
 from holdfast.store.states import Held, State
+from holdfast.store.story import told_of
 
 
 class Ending(msgspec.Struct, frozen=True):
@@ -37,6 +38,9 @@ class Ending(msgspec.Struct, frozen=True):
     looked: bool = False  # at its effects: nothing of them is in its way
     waits_for: str | None = None  # queued: the lock, or the key of a step's guard
     counted: bool = False  # queued: one of the times that it may be put off for its guard
+    told: str | None = None  # how its story calls that; None: as its state
+    words: str | None = None  # why it was put off
+    was: int | None = None  # the token of its dead worker
 
     @property
     def pair(self) -> Pair:
@@ -144,7 +148,9 @@ def ending(item: Finish) -> Ending:
         case Cancel(reason=reason):
             return Ending(claim.job_id, claim.token, keys, State.CANCELLED, reason=reason)
         case Retry(after=after, error=error):
-            return Ending(claim.job_id, claim.token, keys, State.QUEUED, after=after, error=error)
+            return Ending(
+                claim.job_id, claim.token, keys, State.QUEUED, after=after, error=error, told="failed"
+            )
         case Snooze() as snooze:
             return _put_off(claim, keys, snooze)
         case Dead(error=error):
@@ -165,6 +171,8 @@ def _put_off(claim: Claim, keys: Keys, snooze: Snooze) -> Ending:
         held=Held.GUARD if by_guard else None,
         waits_for=snooze.guard or snooze.lock,
         counted=snooze.counted,
+        told=told_of(snooze)[0],
+        words=snooze.reason,
     )
 
 
@@ -179,6 +187,7 @@ def putting_back(claims: Sequence[Claim], *, held: Held | None = None) -> list[E
             uncharge=1,
             keep_rank=held is None,
             held=held,
+            told="released" if held is None else "held",
         )
         for claim in claims
     ]
@@ -245,7 +254,7 @@ def _with_doubts(item: Ending, effects: Sequence[str], asked: str | None) -> End
         return replace(item, looked=True)
     if item.state in (State.SUCCEEDED, State.DEAD):
         why = unsure(item.reason or ENDED, effects)
-        return Ending(item.job_id, item.token, item.keys, State.UNKNOWN, reason=why, error=why, looked=True)
+        return replace(item, state=State.UNKNOWN, reason=why, error=why, looked=True, told=None, result=None)
     return replace(item, reason=noted(item.reason or asked or "", effects), looked=True)
 
 
@@ -263,6 +272,9 @@ def _columns(endings: Sequence[Ending]) -> tuple[list[object], ...]:
         [item.result for item in endings],
         [item.looked for item in endings],
         [item.waits_for for item in endings],
+        [item.told or item.state.value for item in endings],
+        [item.words for item in endings],
+        [item.was for item in endings],
         [item.counted for item in endings],
     )
 
@@ -273,6 +285,17 @@ _ERRORS = f"""CASE WHEN l.error IS NULL THEN l.errors ELSE (
                 SELECT entry, place FROM jsonb_array_elements(coalesce(l.errors, '[]') || jsonb_build_object(
                     'attempt', l.attempt, 'at', date_part('epoch', l.now), 'error', l.error))
                     WITH ORDINALITY AS e(entry, place) ORDER BY place DESC LIMIT {ERRORS_KEPT}) kept) END"""
+# How this claim ended, unless it has succeeded: what is to be said of that stands in its row.
+_STORY = """CASE WHEN l.state = 'succeeded' THEN l.story ELSE holdfast.tell(l.story, jsonb_strip_nulls(jsonb_build_object(
+            'o', CASE WHEN l.state = 'queued' AND l.asked IS NOT NULL THEN 'cancelled' ELSE l.told END,
+            'e', date_part('epoch', l.now), 'a', l.attempt, 't', coalesce(l.was, l.token),
+            'f', CASE WHEN l.was IS NOT NULL THEN l.token END, 'w', l.worker, 'b', date_part('epoch', l.started_at),
+            'r', CASE WHEN l.state = 'cancelled' OR l.state = 'queued' AND l.asked IS NOT NULL
+                THEN coalesce(l.reason, l.asked) ELSE l.words END)
+            || CASE WHEN l.state = 'queued' AND l.asked IS NULL THEN jsonb_strip_nulls(jsonb_build_object(
+                'h', coalesce(l.held, CASE WHEN l.after > 0 THEN 'time' END),
+                'k', coalesce(l.waits_for, CASE l.held WHEN 'guard' THEN l.guard END),
+                'u', CASE WHEN l.after > 0 THEN date_part('epoch', l.now) + l.after END)) ELSE '{}' END)) END"""
 # A job that was asked to stop is not put back: it is cancelled. Ranks are drawn in the order of the call,
 # rows are locked in the order of their ids. A job with steps that would be over or dead is only locked, and has no state in
 # the answer: a later statement sees what was written of its effects until then, and this one might not.
@@ -280,22 +303,24 @@ _END = f"""
 WITH given AS MATERIALIZED (
     SELECT g.*, CASE WHEN g.state = 'queued' AND NOT g.keep_rank THEN nextval('holdfast.rank') END AS rank
     FROM unnest($1::uuid[], $2::bigint[], $3::text[], $4::float8[], $5::int[], $6::bool[], $7::text[],
-        $8::text[], $9::text[], $10::text[], $11::bool[], $12::text[], $13::bool[])
-    AS g(id, token, state, after, uncharge, keep_rank, held, reason, error, result, looked, waits_for, counted)),
+        $8::text[], $9::text[], $10::text[], $11::bool[], $12::text[], $13::text[], $14::text[], $15::bigint[], $16::bool[])
+    AS g(id, token, state, after, uncharge, keep_rank, held, reason, error, result, looked, waits_for, told, words, was,
+        counted)),
 locked AS MATERIALIZED (
-    SELECT g.*, j.reason AS asked, j.errors, j.attempt, holdfast.now() AS now,
+    SELECT g.*, j.reason AS asked, j.errors, j.story, j.attempt, j.worker, j.started_at, j.guard, holdfast.now() AS now,
         {HAS_STEPS} AND NOT g.looked AND CASE g.state WHEN 'unknown' THEN false WHEN 'queued' THEN j.reason IS NOT NULL
             ELSE true END AS doubtful
     FROM holdfast.job j, given g
     WHERE {held_by("g")} ORDER BY g.id FOR UPDATE OF j),
 settled AS MATERIALIZED (
-    SELECT l.id, l.token, l.rank, l.after, l.uncharge, l.held, l.result, l.waits_for, l.counted, l.now, {_ERRORS} AS errors,
+    SELECT l.id, l.token, l.rank, l.after, l.uncharge, l.held, l.result, l.waits_for, l.words, l.counted, l.now, {_ERRORS} AS errors,
+        {_STORY} AS story,
         CASE WHEN l.state = 'queued' AND l.asked IS NOT NULL THEN 'cancelled' ELSE l.state END AS state,
         CASE WHEN l.state = 'queued' THEN coalesce(l.reason, l.asked) ELSE l.reason END AS reason
     FROM locked l WHERE NOT l.doubtful),
 gone AS (
     DELETE FROM holdfast.job j USING settled s WHERE {same_id("s")} AND s.state IN ('succeeded', 'cancelled')
-    RETURNING {MOVED_J.replace("j.errors", "s.errors")}, s.state, s.now, s.reason, s.result),
+    RETURNING {MOVED_J.replace("j.errors", "s.errors").replace("j.story", "s.story")}, s.state, s.now, s.reason, s.result),
 kept AS (
     INSERT INTO holdfast.history ({MOVED}, state, finished_at, reason, result)
     SELECT {MOVED}, state, now, reason, result FROM gone),
@@ -303,7 +328,8 @@ parked AS (
     UPDATE holdfast.job j SET state = s.state, lease_until = NULL, slot = NULL,
         reason = s.reason,
         errors = s.errors,
-        progress = NULL, note = NULL, waits_for = s.waits_for,
+        story = s.story,
+        progress = NULL, note = NULL, waits_for = s.waits_for, words = s.words,
         has_turn = j.has_turn AND s.state <> 'dead',
         attempt = j.attempt - s.uncharge,
         put_offs = j.put_offs + s.counted::int,
@@ -407,21 +433,22 @@ def interrupt_all_of(worker: str) -> Procedure[list[Rescue]]:
 def _fence_off(*, of_worker: bool, waits: bool) -> str:
     """Whoever has the row's lock is finishing or renewing the job right now: it is not lost, or not yet."""
     who = "j.worker = $2" if of_worker else "j.lease_until <= holdfast.now()"
-    return _FENCE_OFF.format(who=who, skip="" if waits else "SKIP LOCKED")
+    return _FENCE_OFF.format(who=who, skip="" if waits else "SKIP LOCKED", same_id=same_id("lost"))
 
 
 _FENCE_OFF = """
+WITH lost AS MATERIALIZED (
+    SELECT j.id, j.token FROM holdfast.job j WHERE j.id = ANY($1::uuid[]) AND j.state = 'running' AND {who}
+    ORDER BY j.id FOR UPDATE {skip})
 UPDATE holdfast.job j SET token = (SELECT nextval('holdfast.token')), interruptions = j.interruptions + 1,
     strikes = j.strikes + j.alone::int, suspect = true
-WHERE j.id = ANY(ARRAY(
-    SELECT j.id FROM holdfast.job j WHERE j.id = ANY($1::uuid[]) AND j.state = 'running' AND {who}
-    ORDER BY j.id FOR UPDATE {skip}))
-RETURNING j.id::text, j.token, j.worker, j.strikes, j.interruptions, j.task"""
+FROM lost WHERE {same_id}
+RETURNING j.id::text, j.token, j.worker, j.strikes, j.interruptions, j.task, lost.token"""
 
 
 def _interrupted(row: Sequence[object], keys: Keys) -> Ending:
-    job_id, token, strikes = str(row[0]), int(str(row[1])), int(str(row[3]))
+    job_id, token, strikes, was = str(row[0]), int(str(row[1])), int(str(row[3])), int(str(row[6]))
     if strikes >= STRIKES_LIMIT:
         why = f"its worker died under it {strikes} times while it ran alone"
-        return Ending(job_id, token, keys, State.DEAD, reason=why, error=why)
-    return Ending(job_id, token, keys, State.QUEUED)
+        return Ending(job_id, token, keys, State.DEAD, reason=why, error=why, was=was)
+    return Ending(job_id, token, keys, State.QUEUED, told="interrupted", was=was)

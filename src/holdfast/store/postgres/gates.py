@@ -102,4 +102,5 @@ refused AS MATERIALIZED (
             SELECT FROM unnest($5::text[]) AS g(name) WHERE h.guard = g.name OR starts_with(h.guard, g.name || '/'))))),
 free AS MATERIALIZED (
     SELECT j.ctid FROM holdfast.job j WHERE j.ctid = ANY(ARRAY(SELECT ctid FROM refused)) FOR UPDATE SKIP LOCKED)
-UPDATE holdfast.job j SET held = 'guard', waits_for = NULL WHERE j.ctid = ANY(ARRAY(SELECT ctid FROM free)) RETURNING j.queue, j.tenant"""
+UPDATE holdfast.job j SET held = 'guard', waits_for = NULL, words = NULL
+WHERE j.ctid = ANY(ARRAY(SELECT ctid FROM free)) RETURNING j.queue, j.tenant"""

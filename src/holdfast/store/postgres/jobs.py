@@ -31,6 +31,7 @@ from holdfast.store.records import Count, Enqueued, JobRecord, NewJob, id_range
 from holdfast.store.statements import Procedure, Statement
 from holdfast.store.states import OVER as OVER_STATES
 from holdfast.store.states import Held, State
+from holdfast.store.story import Entry, entries_of
 from holdfast.store.unknown import still_unknown
 
 _TRIES = 5  # for a call whose answer was lost
@@ -46,6 +47,15 @@ def get(job_id: str) -> Procedure[JobRecord | None]:
 _GET = f"""
 SELECT {LIVE} FROM holdfast.job j WHERE j.id = $1::uuid
 UNION ALL SELECT {OVER} FROM holdfast.history h WHERE h.id = $1::uuid"""
+
+
+def entries(job_id: str) -> Procedure[list[Entry]]:
+    return [each for (text,) in (yield Statement(_ENTRIES, (job_id,))) for each in entries_of(text)]
+
+
+_ENTRIES = """
+SELECT story::text FROM holdfast.job WHERE id = $1::uuid
+UNION ALL SELECT story::text FROM holdfast.history WHERE id = $1::uuid"""
 
 
 def starting(prefix: str, limit: int) -> Procedure[list[str]]:
@@ -197,6 +207,9 @@ class Jobs(Subject):
         if tx is not None:
             return await (await self._home.adopt(tx)).run(get(job_id))
         return await self._database.read(partial(get, job_id))
+
+    async def entries(self, job_id: str) -> list[Entry]:
+        return await self._database.read(partial(entries, job_id))
 
     async def starting(self, prefix: str, *, limit: int = 10) -> list[str]:
         return await self._database.read(partial(starting, prefix, limit))

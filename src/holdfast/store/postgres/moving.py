@@ -39,9 +39,12 @@ SELECT j.held, j.ordering_key IS NOT NULL AND NOT j.has_turn, coalesce({_AT} <= 
     j.concurrency_key, j.tenant, j.slot IS NOT NULL,
     (SELECT s.id FROM holdfast.saga s WHERE s.job_id = j.id AND s.finished_at IS NULL)
 FROM holdfast.job j WHERE j.id = $1::uuid"""
+_ENTRY = f"""jsonb_strip_nulls(jsonb_build_object('o', 'moved', 'e', date_part('epoch', holdfast.now()),
+        'd', date_part('epoch', {_AT}), 'p', $4::smallint))"""
 _MOVE = f"""
 UPDATE holdfast.job j SET priority = coalesce($4::smallint, j.priority), held = $5::text,
-    run_at = coalesce({_AT}, j.run_at), waits_for = CASE WHEN {_AT} IS NULL THEN j.waits_for END,
+    run_at = coalesce({_AT}, j.run_at), due_at = coalesce({_AT}, j.due_at), words = CASE WHEN {_AT} IS NULL THEN j.words END,
+    story = holdfast.tell(j.story, {_ENTRY}), waits_for = CASE WHEN {_AT} IS NULL THEN j.waits_for END,
     slot = CASE WHEN $5::text = 'time' THEN NULL ELSE j.slot END,
     rank = CASE WHEN $6::bool THEN nextval('holdfast.rank') ELSE j.rank END
 WHERE j.id = $1::uuid AND j.state = 'queued'"""

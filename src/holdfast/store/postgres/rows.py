@@ -25,19 +25,21 @@ WAITING = """w.id::text, w.queue, coalesce(w.run_at <= holdfast.now(), true), w.
 # Moved to the history as they are.
 _MOVED = (
     "id, token, enqueued_at, started_at, attempt, interruptions, generation, priority, task, queue, args, worker, "
-    "errors, unique_key, ordering_key, concurrency_key, tenant, guard, correlation_id, causation_id, trace, steps_of"
+    "errors, unique_key, ordering_key, concurrency_key, tenant, guard, correlation_id, causation_id, trace, steps_of, "
+    "due_at, story"
 )
 MOVED = _MOVED
 MOVED_J = ", ".join(f"j.{name.strip()}" for name in _MOVED.split(","))
 _SHARED = """{t}.id::text, {t}.task, {t}.queue, {t}.args, {t}.state, {t}.priority, {t}.attempt, {t}.interruptions,
-    {t}.token, {t}.worker, date_part('epoch', {t}.enqueued_at), date_part('epoch', {t}.started_at), {t}.reason,
+    {t}.token, {t}.worker, date_part('epoch', {t}.enqueued_at), date_part('epoch', {t}.started_at), {reason},
     {t}.errors::text, {t}.unique_key, {t}.ordering_key, {t}.concurrency_key, {t}.tenant, {t}.guard,
-    {t}.correlation_id, {t}.causation_id, {t}.trace, {t}.generation"""
+    {t}.correlation_id, {t}.causation_id, {t}.trace, {t}.generation, date_part('epoch', {t}.due_at)"""
 # In the order that `to_record` reads; both have the same columns, so that they can be one answer.
-LIVE = f"""{_SHARED.format(t="j")}, j.held, j.strikes, j.suspect, date_part('epoch', j.lease_until),
+_PUT_OFF = "CASE WHEN j.held IN ('time', 'guard') THEN j.words ELSE j.reason END"
+LIVE = f"""{_SHARED.format(t="j", reason=_PUT_OFF)}, j.held, j.strikes, j.suspect, date_part('epoch', j.lease_until),
     date_part('epoch', j.run_at), date_part('epoch', j.expires_at), date_part('epoch', j.deadline),
     NULL::float8, NULL::text, j.progress, j.note"""
-OVER = f"""{_SHARED.format(t="h")}, NULL::text, 0, false, NULL::float8,
+OVER = f"""{_SHARED.format(t="h", reason="h.reason")}, NULL::text, 0, false, NULL::float8,
     NULL::float8, NULL::float8, NULL::float8,
     date_part('epoch', h.finished_at), h.result, NULL::float8, NULL::text"""
 
@@ -113,15 +115,16 @@ def to_record(row: Sequence[Any]) -> JobRecord:
         causation_id=row[20],
         trace=row[21],
         generation=row[22],
-        held=None if row[23] is None else Held(row[23]),
-        strikes=row[24],
-        suspect=row[25],
-        lease_until=row[26],
-        run_at=row[27],
-        expires_at=row[28],
-        deadline=row[29],
-        finished_at=row[30],
-        result=row[31],
-        progress=row[32],
-        note=row[33],
+        due_at=row[23],
+        held=None if row[24] is None else Held(row[24]),
+        strikes=row[25],
+        suspect=row[26],
+        lease_until=row[27],
+        run_at=row[28],
+        expires_at=row[29],
+        deadline=row[30],
+        finished_at=row[31],
+        result=row[32],
+        progress=row[33],
+        note=row[34],
     )

@@ -68,7 +68,10 @@ def _undo_done(found: Found, saga_id: str, *, actor: str, reason: str) -> Proced
     return SagaAnswer(saga_id, "accepted", SagaState.COMPENSATING)
 
 
-_REVIVED = "id, token, enqueued_at, generation, priority, task, queue, args, correlation_id, causation_id, trace, steps_of"
+_REVIVED = (
+    "id, token, enqueued_at, generation, priority, task, queue, args, correlation_id, causation_id, trace, steps_of, "
+    "due_at, story"
+)
 _REVIVE = f"""
 WITH gone AS (DELETE FROM holdfast.history WHERE id = $1::uuid RETURNING {_REVIVED})
 INSERT INTO holdfast.job ({_REVIVED}) SELECT {_REVIVED} FROM gone RETURNING id"""

@@ -128,7 +128,7 @@ forgotten AS (
     DELETE FROM holdfast.saga_wait w USING held h WHERE w.saga = h.saga AND h.moves AND h.state = 'undone'),
 rested AS (
     UPDATE holdfast.job j SET state = 'queued', lease_until = NULL, worker = NULL, started_at = NULL, alone = false,
-        progress = NULL, note = NULL, attempt = j.attempt - 1, interruptions = 0, strikes = 0, suspect = false,
+        progress = NULL, note = NULL, words = NULL, attempt = j.attempt - 1, interruptions = 0, strikes = 0, suspect = false,
         steps_of = CASE WHEN h.name IS NOT NULL THEN j.generation ELSE j.steps_of END,
         held = CASE WHEN h.at_once THEN NULL WHEN h.after IS NULL THEN 'waiting' WHEN h.after > 0 THEN 'time' END,
         run_at = CASE WHEN h.at_once THEN NULL ELSE h.now + make_interval(secs => h.after) END,

@@ -14,6 +14,7 @@ from holdfast.store.sqlite.connection import Db, numbers
 from holdfast.store.sqlite.doubts import IS_SURE, leave_to_person, open_effects, reason_with_doubts
 from holdfast.store.sqlite.moves import Freed, let_go, pass_on
 from holdfast.store.states import Held, State
+from holdfast.store.story import Entry, tell, told_of
 
 # Those that are still held, all at once; their number is the answer. The id is asked for too: the first row and token of
 # another file are the same as here.
@@ -100,51 +101,57 @@ def _end(db: Db, claim: Claim, outcome: Outcome) -> bool:
         case Snooze() as snooze:
             return _put_off(db, claim, snooze)
         case Retry(after=after, error=error):
-            return put_back(db, claim, after=after, error=error)
+            return put_back(db, claim, "failed", after=after, error=error)
         case Done():
             raise AssertionError("successes are written together")
 
 
 def _put_off(db: Db, claim: Claim, snooze: Snooze) -> bool:
+    told, words = told_of(snooze)
     if snooze.guard is not None:
-        done = put_back(db, claim, uncharge=1, reason=Held.GUARD, gate=snooze.guard)
+        done = put_back(db, claim, told, uncharge=1, reason=Held.GUARD, gate=snooze.guard, words=words)
     else:
-        done = put_back(db, claim, after=snooze.after, uncharge=1, lock=snooze.lock)
+        done = put_back(db, claim, told, after=snooze.after, uncharge=1, lock=snooze.lock, words=words)
     if done and snooze.counted:
         db.run("UPDATE holdfast_job SET put_offs = put_offs + 1 WHERE seq = ?", claim.row)
     return done
 
 
-def cancel(db: Db, claim: Claim, reason: str) -> bool:
+def cancel(db: Db, claim: Claim, reason: str, *, error: str | None = None, was: int | None = None) -> bool:
     sql = """INSERT INTO holdfast_over (seq, state, token, attempt, worker, started_at, finished_at, reason)
         SELECT seq, 'cancelled', token, attempt, worker, started_at, ?, ? FROM holdfast_running
         WHERE seq = ? AND token = ?"""
     if not _is_held(db, claim):
         return False
-    db.run(sql, db.now, reason_with_doubts(db, claim.row, reason), claim.row, claim.token)
+    reason = reason_with_doubts(db, claim.row, reason)
+    _keep(db, claim, Entry(outcome="cancelled", words=reason), error=error, was=was)
+    db.run(sql, db.now, reason, claim.row, claim.token)
     db.run("DELETE FROM holdfast_running WHERE seq = ?", claim.row)
     let_go(db, claim.row)
     return True
 
 
-def die(db: Db, claim: Claim, why: str) -> State | None:
-    """Dead; unknown, if nobody knows of an effect of it whether it was done. None: the claim was lost."""
+def die(db: Db, claim: Claim, why: str, *, was: int | None = None) -> State | None:
+    """Dead; unknown, if nobody knows of an effect of it whether it was done. None: the claim was lost.
+
+    `was`: the token of its dead worker.
+    """
     if not _is_held(db, claim):
         return None
     effects = leave_to_person(db, claim.row)
     state = State.UNKNOWN if effects else State.DEAD
-    park(db, claim, state, unsure(why, effects) if effects else why)
+    park(db, claim, state, unsure(why, effects) if effects else why, was=was)
     return state
 
 
-def park(db: Db, claim: Claim, state: State, reason: str) -> bool:
+def park(db: Db, claim: Claim, state: State, reason: str, *, was: int | None = None) -> bool:
     """Dead lets go of all it holds; unknown keeps its turn and its unique key, because it may not be over."""
     sql = """INSERT INTO holdfast_parked (seq, state, token, attempt, worker, started_at, reason)
         SELECT seq, ?, token, attempt, worker, started_at, ? FROM holdfast_running WHERE seq = ? AND token = ?"""
     if not _is_of_its_row(db, claim) or not db.run(sql, state, reason, claim.row, claim.token):
         return False
+    _keep(db, claim, Entry(outcome=state), error=reason, was=was)
     db.run("DELETE FROM holdfast_running WHERE seq = ?", claim.row)
-    _keep_error(db, claim, reason)
     if state == State.DEAD:
         let_go(db, claim.row)
     else:
@@ -154,15 +161,16 @@ def park(db: Db, claim: Claim, state: State, reason: str) -> bool:
 
 _BACK = """
     INSERT INTO holdfast_queued (seq, rank, priority, queue, held, attempt, suspect, token, run_at, expires_at,
-        bounded_task, ordering_key, concurrency_key, tenant, gate, waits_for)
+        bounded_task, ordering_key, concurrency_key, tenant, gate, waits_for, reason)
     SELECT r.seq, coalesce(?, r.rank), j.priority, j.queue, ?, r.attempt - ?, j.interruptions > 0, r.token, ?,
-        j.expires_at, iif(j.bounded, j.task, NULL), j.ordering_key, j.concurrency_key, j.tenant, coalesce(?, j.guard), ?
+        j.expires_at, iif(j.bounded, j.task, NULL), j.ordering_key, j.concurrency_key, j.tenant, coalesce(?, j.guard), ?, ?
     FROM holdfast_running AS r JOIN holdfast_job AS j USING (seq) WHERE r.seq = ? AND r.token = ?"""
 
 
 def put_back(
     db: Db,
     claim: Claim,
+    told: str | None,
     *,
     after: float = 0.0,
     uncharge: int = 0,
@@ -171,18 +179,23 @@ def put_back(
     keep_rank: bool = False,
     lock: str | None = None,
     gate: str | None = None,
+    words: str | None = None,
+    was: int | None = None,
 ) -> bool:
-    """From running to queued. One that was asked to stop is cancelled instead."""
+    """From running to queued. One that was asked to stop is cancelled instead. `told`: how its story calls that, if it does."""
     row = db.row(_HELD, claim.row, claim.token, claim.job_id)
     if row is None:
         return False
-    if error is not None:
-        _keep_error(db, claim, error)
     if row[0] is not None:
-        return cancel(db, claim, row[0])
+        return cancel(db, claim, row[0], error=error, was=was)
     held = reason or _held(claim, after)
+    key = gate or lock or (claim.guard if held is Held.GUARD else None)
+    until = db.now + after if after > 0 else None
+    if told is not None:
+        entry = Entry(outcome=told, words=words, held=held, key=key, until=until)
+        _keep(db, claim, entry, error=error, was=was)
     rank = None if held is not None or keep_rank else db.draw("rank")
-    db.run(_BACK, rank, held, uncharge, db.now + after, gate, lock, claim.row, claim.token)
+    db.run(_BACK, rank, held, uncharge, db.now + after, gate, lock, words, claim.row, claim.token)
     db.run("DELETE FROM holdfast_running WHERE seq = ?", claim.row)
     _give_back_slot(db, claim)
     return True
@@ -199,22 +212,40 @@ def _give_back_slot(db: Db, claim: Claim) -> None:
         db.run("DELETE FROM holdfast_slot WHERE key = ? AND seq = ?", claim.concurrency, claim.row)
 
 
-def _keep_error(db: Db, claim: Claim, error: str) -> None:
-    kept: str | None = db.value("SELECT errors FROM holdfast_job WHERE seq = ?", claim.row)
+def _keep(db: Db, claim: Claim, entry: Entry, *, error: str | None, was: int | None) -> None:
+    """With the job, while its claim is still there: what went wrong, and how this claim ended."""
+    row = db.row(_KEPT, claim.row)
+    assert row is not None
+    errors, story, worker, began = row
+    entry = msgspec.structs.replace(
+        entry, ended_at=db.now, attempt=claim.attempt, token=was or claim.token,
+        fence=None if was is None else claim.token, worker=worker, began_at=began,
+    )  # fmt: skip
+    if error is not None:
+        errors = _with_error(errors, AttemptError(claim.attempt, db.now, error))
+    db.run(
+        "UPDATE holdfast_job SET errors = ?, story = ? WHERE seq = ?", errors, tell(story, entry), claim.row
+    )
+
+
+_KEPT = """
+    SELECT j.errors, j.story, r.worker, r.started_at FROM holdfast_job AS j CROSS JOIN holdfast_running AS r USING (seq)
+    WHERE j.seq = ?"""
+
+
+def _with_error(kept: str | None, error: AttemptError) -> str:
     errors = [] if kept is None else msgspec.json.decode(kept, type=list[AttemptError])
-    errors.append(AttemptError(claim.attempt, db.now, error))
-    newest = msgspec.json.encode(errors[-ERRORS_KEPT:]).decode()
-    db.run("UPDATE holdfast_job SET errors = ? WHERE seq = ?", newest, claim.row)
+    return msgspec.json.encode([*errors, error][-ERRORS_KEPT:]).decode()
 
 
 def release(db: Db, claims: Sequence[Claim]) -> list[bool]:
-    released = [put_back(db, claim, uncharge=1, keep_rank=True) for claim in claims]
+    released = [put_back(db, claim, "released", uncharge=1, keep_rank=True) for claim in claims]
     _pass_on(db, [claim for claim, ok in zip(claims, released, strict=True) if ok])
     return released
 
 
 def hold(db: Db, claims: Sequence[Claim], reason: Held) -> list[bool]:
-    held = [put_back(db, claim, uncharge=1, reason=reason) for claim in claims]
+    held = [put_back(db, claim, "held", uncharge=1, reason=reason) for claim in claims]
     _pass_on(db, [claim for claim, ok in zip(claims, held, strict=True) if ok])
     return held
 

@@ -86,4 +86,4 @@ WHERE q.concurrency_key IS NULL AND NOT {IS_DECIDED} AND (j.guard IN (SELECT val
     OR (j.task IN (SELECT value FROM json_each(:tasks)) AND EXISTS (
         SELECT 1 FROM json_each(:guards) AS g
         WHERE j.guard = g.value OR substr(j.guard, 1, length(g.value) + 1) = g.value || '/')))"""
-_SHUT = "UPDATE holdfast_queued SET held = 'guard', gate = ? WHERE seq = ?"
+_SHUT = "UPDATE holdfast_queued SET held = 'guard', gate = ?, reason = NULL WHERE seq = ?"

@@ -20,6 +20,7 @@ from holdfast.store.sqlite.moving import move
 from holdfast.store.sqlite.rows import RECORD, Row, to_record
 from holdfast.store.sqlite.subject import File, Subject
 from holdfast.store.states import Held, State
+from holdfast.store.story import Entry, entries_of
 from holdfast.store.turns import turns
 
 _TRIES = 5  # for a call whose answer was lost
@@ -28,8 +29,8 @@ _FEW = 100  # jobs of one caller that may share it
 _JOB = """
     INSERT INTO holdfast_job (id, task, queue, priority, args, generation, bounded, enqueued_at, expires_at, deadline,
         unique_key, ordering_key, concurrency_key, concurrency_limit, tenant, guard,
-        correlation_id, causation_id, trace)
-    VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"""
+        correlation_id, causation_id, trace, due_at)
+    VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"""
 _QUEUED = """
     INSERT INTO holdfast_queued (seq, rank, priority, queue, held, run_at, expires_at, bounded_task,
         ordering_key, concurrency_key, tenant)
@@ -157,7 +158,12 @@ def _job_row(job: NewJob, now: float) -> Row:
         job.correlation_id,
         job.causation_id,
         job.trace,
+        _run_at(job, now),
     )
+
+
+def _run_at(job: NewJob, now: float) -> float | None:
+    return now + job.delay if job.delay else job.at
 
 
 def _deadline(job: NewJob, now: float) -> float | None:
@@ -173,7 +179,7 @@ def _expires_at(job: NewJob, now: float) -> float | None:
 
 
 def _queued_row(job: NewJob, turn: bool | None, seq: int, rank: int, now: float) -> Row:
-    run_at = now + job.delay if job.delay else job.at
+    run_at = _run_at(job, now)
     return (
         seq,
         rank,
@@ -200,6 +206,10 @@ def _held(job: NewJob, turn: bool | None, *, is_due: bool) -> Held | None:
 def get(db: Db, job_id: str) -> JobRecord | None:
     row = db.row(f"{RECORD} WHERE j.id = ?", job_id)
     return None if row is None else to_record(row)
+
+
+def entries(db: Db, job_id: str) -> list[Entry]:
+    return entries_of(db.value("SELECT story FROM holdfast_job WHERE id = ?", job_id))
 
 
 def starting(db: Db, prefix: str, *, limit: int) -> list[str]:
@@ -312,6 +322,9 @@ class Jobs(Subject):
     async def get(self, job_id: str, *, tx: object | None = None) -> JobRecord | None:
         call = partial(get, job_id=job_id)
         return await (self._file.read(call) if tx is None else self._file.write(call, tx=tx))
+
+    async def entries(self, job_id: str) -> list[Entry]:
+        return await self._file.read(partial(entries, job_id=job_id))
 
     async def starting(self, prefix: str, *, limit: int = 10) -> list[str]:
         return await self._file.read(partial(starting, prefix=prefix, limit=limit))

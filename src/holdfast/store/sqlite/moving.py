@@ -8,6 +8,7 @@ from holdfast.store.sqlite.connection import Db
 from holdfast.store.sqlite.moves import WINDOW, Freed, fill_window, pass_on
 from holdfast.store.sqlite.rows import Row
 from holdfast.store.states import Held, State
+from holdfast.store.story import Entry, tell
 
 _FOUND = """
     SELECT j.seq, q.held, j.queue, j.ordering_key IS NOT NULL AND NOT EXISTS (
@@ -30,8 +31,12 @@ def move(db: Db, job_id: str, wish: Move) -> State | None:
     if wish.priority is not None:
         for table in ("holdfast_job", "holdfast_queued"):
             db.run(f"UPDATE {table} SET priority = ? WHERE seq = ?", wish.priority, row[0])
-    if wish.is_timed:
-        _retime(db, row, db.now + wish.delay if wish.delay is not None else wish.at or 0.0)
+    at = db.now + wish.delay if wish.delay is not None else wish.at
+    if at is not None:
+        _retime(db, row, at)
+    told = Entry(outcome="moved", ended_at=db.now, due_at=at, priority=wish.priority)
+    story = tell(db.value("SELECT story FROM holdfast_job WHERE seq = ?", row[0]), told)
+    db.run("UPDATE holdfast_job SET due_at = coalesce(?, due_at), story = ? WHERE seq = ?", at, story, row[0])
     return State.QUEUED
 
 
@@ -40,7 +45,7 @@ def _retime(db: Db, row: Row, at: float) -> None:
     before = None if held is None else Held(held)
     place = Place(before, bool(in_line), concurrency is not None or tenant is not None)
     after = place_after(place, due=at <= db.now)
-    sql = "UPDATE holdfast_queued SET run_at = ?, held = ?, waits_for = NULL, rank = coalesce(?, rank) WHERE seq = ?"
+    sql = "UPDATE holdfast_queued SET run_at = ?, held = ?, waits_for = NULL, reason = NULL, rank = coalesce(?, rank) WHERE seq = ?"
     db.run(sql, at, after, db.draw("rank") if after is None and before is not None else None, seq)
     if after is not Held.TIME or before is Held.TIME:
         return

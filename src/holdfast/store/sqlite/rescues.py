@@ -30,22 +30,23 @@ def rescue_worker(db: Db, worker: str) -> list[Rescue]:
 
 def _interrupt(db: Db, rows: Sequence[Row]) -> list[Rescue]:
     rescued, freed = list[Rescue](), list[Freed]()
-    for _, worker, strikes, *claim_row in rows:
+    for token, worker, strikes, *claim_row in rows:
         lost = to_claim(tuple(claim_row), db.draw("token"), db.now)
-        rescued.append(_interrupt_one(db, lost, worker, strikes + lost.alone))
+        rescued.append(_interrupt_one(db, lost, token, worker, strikes + lost.alone))
         freed.append(Freed(lost.ordered, lost.concurrency))
     pass_on(db, freed)
     return rescued
 
 
-def _interrupt_one(db: Db, lost: Claim, worker: str, strikes: int) -> Rescue:
+def _interrupt_one(db: Db, lost: Claim, token: int, worker: str, strikes: int) -> Rescue:
     db.run("UPDATE holdfast_running SET token = ? WHERE seq = ?", lost.token, lost.row)
     sql = "UPDATE holdfast_job SET interruptions = interruptions + 1, strikes = ? WHERE seq = ?"
     db.run(sql, strikes, lost.row)
     if strikes >= STRIKES_LIMIT:
-        state = die(db, lost, f"its worker died under it {strikes} times while it ran alone") or State.DEAD
+        why = f"its worker died under it {strikes} times while it ran alone"
+        state = die(db, lost, why, was=token) or State.DEAD
     else:
-        put_back(db, lost)
+        put_back(db, lost, "interrupted", was=token)
         queued = db.value("SELECT 1 FROM holdfast_queued WHERE seq = ?", lost.row)
         state = State.QUEUED if queued else State.CANCELLED
     return Rescue(lost.job_id, worker, state, lost.interruptions + 1, lost.task)

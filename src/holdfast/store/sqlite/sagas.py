@@ -146,9 +146,9 @@ def _put_back(db: Db, claim: Claim, rest: Rest, *, at_once: bool) -> None:
     if claim.interruptions:
         db.run("UPDATE holdfast_job SET interruptions = 0, strikes = 0 WHERE seq = ?", claim.row)
     if at_once or rest.after is not None:
-        finishes.put_back(db, claim, after=0.0 if at_once else rest.after or 0.0, uncharge=1)
+        finishes.put_back(db, claim, None, after=0.0 if at_once else rest.after or 0.0, uncharge=1)
     else:
-        finishes.put_back(db, claim, uncharge=1, reason=Held.WAITING)
+        finishes.put_back(db, claim, None, uncharge=1, reason=Held.WAITING)
 
 
 def states(db: Db, job_ids: Sequence[str]) -> dict[str, SagaState]:

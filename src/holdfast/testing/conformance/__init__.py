@@ -52,6 +52,7 @@ from holdfast.testing.conformance.savepoints import SavepointsConformance
 from holdfast.testing.conformance.schedules import SchedulesConformance
 from holdfast.testing.conformance.schema import SchemaConformance
 from holdfast.testing.conformance.steps import StepsConformance, UnknownConformance
+from holdfast.testing.conformance.stories import StoriesConformance
 from holdfast.testing.conformance.strays import StraysConformance
 from holdfast.testing.conformance.transactions import TransactionsConformance
 from holdfast.testing.conformance.transport import TransportConformance
@@ -104,6 +105,7 @@ __all__ = [
     "StepsConformance",
     "StoreConformance",
     "StoreHarness",
+    "StoriesConformance",
     "StraysConformance",
     "TransactionsConformance",
     "TransportConformance",
@@ -126,6 +128,7 @@ class StoreConformance(
     DeadConformance,
     StepsConformance,
     CallsConformance,
+    StoriesConformance,
     UnknownConformance,
     DoubtsConformance,
     WakeupsConformance,

@@ -41,7 +41,7 @@ def outcomes() -> st.SearchStrategy[Outcome]:
     return st.one_of(
         st.just(Done('"ok"')),
         st.builds(Retry, after=after, error=st.sampled_from([None, "oops"])),
-        st.builds(Snooze, after=after),
+        st.builds(Snooze, after=after, reason=st.sampled_from([None, "later"])),
         st.just(Cancel("gone")),
         st.just(Dead("broken")),
         st.just(Unknown("who knows")),

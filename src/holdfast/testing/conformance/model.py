@@ -77,7 +77,7 @@ class Jobs(Waiting):
 
     def _insert(self, job: NewJob) -> None:
         run_at = self.now + job.delay if job.delay else job.at
-        row = Row(job, next(self._rank), self.now, run_at, None)
+        row = Row(job, next(self._rank), self.now, run_at, None, due_at=run_at)
         ends = (None if job.expires is None else self.now + job.expires, row.deadline)
         row.expires_at = min((end for end in ends if end is not None), default=None)
         row.held = Held.ARRIVED if job.keyed else None if self._due(row) else Held.TIME
@@ -209,8 +209,8 @@ class Jobs(Waiting):
                 self._park(row, State.UNKNOWN, reason)
             case Retry(after=after, error=error):
                 self._back(row, after=after, error=error)
-            case Snooze(after=after):
-                self._back(row, after=after, uncharge=1)
+            case Snooze(after=after, reason=words):
+                self._back(row, after=after, uncharge=1, words=words)
 
     def _over(self, row: Row, state: State, reason: str | None, result: str | None = None) -> None:
         row.state, row.reason, row.result, row.finished_at = state, reason, result, self.now
@@ -239,6 +239,7 @@ class Jobs(Waiting):
         error: str | None = None,
         held: Held | None = None,
         rank: bool = True,
+        words: str | None = None,
     ) -> None:
         """Queued again; cancelled instead when someone has asked it to stop."""
         if error is not None:
@@ -249,7 +250,7 @@ class Jobs(Waiting):
         row.state, row.slot = State.QUEUED, None
         row.lease_until = row.worker = row.started_at = None
         row.attempt -= uncharge
-        row.run_at = self.now + after
+        row.run_at, row.words = self.now + after, words
         row.held = held or (Held.TIME if after > 0 else self._looked_at_again(row))
         if rank and row.held is None:
             row.rank = next(self._rank)
@@ -293,7 +294,8 @@ class Jobs(Waiting):
         if priority is not None:
             row.job = replace(row.job, priority=priority)
         if at is not None:
-            row.run_at = at
+            row.run_at = row.due_at = at
+            row.words = None
             if row.job.ordered is None or row.has_turn:
                 self._retime(row)
         return State.QUEUED
@@ -358,6 +360,7 @@ class Jobs(Waiting):
             progress = Progress.RESOLVED if done else Progress.FAILED
             row.steps[name] = Written(replace(step, progress=progress), token)
         anew = Row(row.job, next(self._rank), row.enqueued_at, None, None, errors=row.errors, token=row.token)
+        anew.due_at = row.due_at
         anew.held, anew.has_turn, anew.steps = self._looked_at_again(row), row.has_turn, row.steps
         self.rows[job_id] = anew
         return Resolved(job_id, "queued")
@@ -376,6 +379,7 @@ class Jobs(Waiting):
         if args is not None:
             row.job = replace(row.job, args=args, generation=row.job.generation + 1)
         anew = Row(row.job, next(self._rank), row.enqueued_at, None, None, errors=row.errors, token=row.token)
+        anew.due_at = row.due_at
         anew.held = Held.ARRIVED if row.job.keyed else None
         anew.steps = {} if args is not None else row.steps
         self.rows[job_id] = anew

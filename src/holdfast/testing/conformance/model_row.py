@@ -46,6 +46,8 @@ class Row:
     result: str | None = None
     progress: float | None = None
     note: str | None = None
+    due_at: float | None = None  # the time that was asked for
+    words: str | None = None  # why it was put off
     errors: list[AttemptError] = field(default_factory=list)
     steps: dict[str, Written] = field(default_factory=dict)  # of its generation
 
@@ -133,7 +135,7 @@ class Row:
             enqueued_at=self.enqueued_at,
             started_at=self.started_at,
             finished_at=self.finished_at,
-            reason=self.reason,
+            reason=self.words if self.held in (Held.TIME, Held.GUARD) else self.reason,
             result=self.result,
             errors=tuple(self.errors),
             unique=job.unique,
@@ -147,4 +149,5 @@ class Row:
             generation=job.generation,
             progress=self.progress if self.state is State.RUNNING else None,
             note=self.note if self.state is State.RUNNING else None,
+            due_at=self.due_at,
         )

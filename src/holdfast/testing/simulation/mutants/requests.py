@@ -82,7 +82,11 @@ def _unknown_is_tried_again(stack: ExitStack) -> None:
     original = finishes._end  # noqa: SLF001  the true one
 
     def end(db: Db, claim: Claim, outcome: Outcome) -> bool:
-        return finishes.put_back(db, claim) if isinstance(outcome, Unknown) else original(db, claim, outcome)
+        return (
+            finishes.put_back(db, claim, None)
+            if isinstance(outcome, Unknown)
+            else original(db, claim, outcome)
+        )
 
     replace(stack, finishes, "_end", end)
 
