@@ -171,6 +171,9 @@ async def test_a_forgotten_step_after_or_before_a_commit(shop):
 async def test_verbs_of_the_program_fail_the_run_too(hf):
     guard = hf.guard("stripe", limiter=Limiter(rate=100))
 
+    @guard
+    async def charge() -> None: ...
+
     @hf.task
     async def other(number: int) -> None: ...
 
@@ -187,11 +190,16 @@ async def test_verbs_of_the_program_fail_the_run_too(hf):
         "pause": lambda: hf.queues.pause("mail"),
         "call": lambda: guard.call(asyncio.sleep, 0),
         "keyed": lambda: guard.keyed(cost=2).call(asyncio.sleep, 0),
+        "guarded": charge,
+        "retry": lambda: hf.sagas.retry("x", actor="ada"),
+        "lock": lambda: hf.lock("report"),
+        "blocking.lock": lambda: hf.blocking.lock("report"),
     }
     told = {
         "enqueue": "other' was asked", "options": "other' was asked", "enqueue_many": "task.enqueue_many",
         "emit": "'order.placed'", "start": "'battle'", "cancel": "hf.jobs.cancel", "pause": "hf.queues.pause", "call": "'stripe'",
-        "keyed": "'stripe'",
+        "keyed": "'stripe'", "guarded": "await charge(…)", "retry": "hf.sagas.retry", "lock": "`async with hf.lock(…) as lease:`",
+        "blocking.lock": "`with hf.blocking.lock(…) as lease:`",
     }  # fmt: skip
 
     @hf.task(retry=ONCE)
@@ -206,7 +214,7 @@ async def test_verbs_of_the_program_fail_the_run_too(hf):
         for task in (pay, pay_plainly):
             reason = await death_of(hf, task, way)
             assert told[way] in reason
-            assert "never awaited" in reason
+            assert "was asked for and never " in reason
     assert await hf.store.jobs.find(task=other.name) == []
 
 
@@ -405,3 +413,41 @@ async def test_a_step_is_a_function_and_not_a_coroutine(hf):
     assert "give the function itself" in await death_of(hf, pay)
     with pytest.raises(UsageError):
         raise NeverAwaited
+
+
+async def test_a_guarded_function_is_still_an_async_one(hf, done):
+    guard = hf.guard("stripe")
+
+    @hf.task
+    @guard
+    async def charge(order: int) -> int:
+        await asyncio.sleep(0)
+        done.append(order)
+        return order
+
+    @hf.saga("battle")
+    @guard
+    async def battle(saga, order: int) -> int:
+        return await saga.step("charge", charge, order)
+
+    assert asyncio.iscoroutinefunction(charge.function)
+    handle, run = await charge.enqueue(1), await battle.start(2)
+    await drain(hf)
+    assert (await handle.result(), await run.result(), done) == (1, 2, [1, 2])
+
+
+async def test_a_lock_that_is_entered_is_no_fault(hf):
+    @hf.task(retry=ONCE)
+    async def report() -> None:
+        async with hf.lock("report"):
+            pass
+
+    @hf.task(retry=ONCE)
+    def report_plainly() -> None:
+        with hf.blocking.lock("report"):
+            pass
+
+    for task in (report, report_plainly):
+        handle = await task.enqueue()
+        await drain(hf)
+        assert await handle.status() == "succeeded"

@@ -17,6 +17,7 @@ from holdfast.blobs.keys import check_key
 from holdfast.blobs.links import Signer
 from holdfast.blobs.port import DEFAULT_TYPE, Content, Link, Stat, Stored
 from holdfast.blobs.streams import CHUNK, Counted, check_length, check_type
+from holdfast.kernel.awaits import must_await
 from holdfast.kernel.ids import new_id
 from holdfast.kernel.loops import call_in_thread
 
@@ -32,6 +33,7 @@ class FolderStore:
         self.path = Path(path).absolute()
         self.signer = Signer(self.path, public)
 
+    @must_await("blobs.put")
     async def put(
         self,
         name: str,
@@ -81,6 +83,7 @@ class FolderStore:
         except FileNotFoundError:
             return None
 
+    @must_await("blobs.copy")
     async def copy(self, source: str, target: str) -> None:
         check_key(target, "name")
         reading = await self.get(source)
@@ -90,6 +93,7 @@ class FolderStore:
         finally:
             await reading.aclose()
 
+    @must_await("blobs.delete")
     async def delete(self, names: Sequence[str]) -> None:
         paths = [self._place(name) for name in names]
 

@@ -15,6 +15,7 @@ from holdfast.blobs.port import DEFAULT_TYPE, Content, Link, Stat, Stored
 from holdfast.blobs.settings import Bucket
 from holdfast.blobs.sigv4 import Account, presign
 from holdfast.blobs.streams import Counted, check_length, check_type
+from holdfast.kernel.awaits import must_await
 from holdfast.kernel.clock import now
 from holdfast.kernel.errors import UsageError
 from holdfast.kernel.ids import new_id
@@ -33,6 +34,7 @@ class S3Store:
         self.bucket = bucket
         self._made: tuple[int, Any] | None = None
 
+    @must_await("blobs.put")
     async def put(
         self,
         name: str,
@@ -100,12 +102,14 @@ class S3Store:
             )
         return None
 
+    @must_await("blobs.copy")
     async def copy(self, source: str, target: str) -> None:
         import obstore  # noqa: PLC0415
 
         paths = check_key(source, "name"), check_key(target, "name")
         await self._ask(obstore.copy_async(self._place(), *paths), source)
 
+    @must_await("blobs.delete")
     async def delete(self, names: Sequence[str]) -> None:
         import obstore  # noqa: PLC0415
 

@@ -14,6 +14,7 @@ from holdfast.jobs.blocking import BlockingTx
 from holdfast.jobs.control import Reject
 from holdfast.jobs.job import Job
 from holdfast.jobs.signature import hints_of
+from holdfast.kernel.awaits import is_async
 from holdfast.kernel.codec import decode_stored
 from holdfast.kernel.errors import PayloadError, UsageError
 from holdfast.kernel.show import show
@@ -28,7 +29,7 @@ class Handler:
     def __init__(self, function: Any) -> None:
         self.function: Callable[..., Any] = _checked(function)
         self.where = f"{function.__module__}.{function.__qualname__}"
-        self.is_async = inspect.iscoroutinefunction(function)
+        self.is_async = is_async(function)
         self._parameters = list(inspect.signature(function).parameters.values())
         hints = hints_of(function)
         self._roles = {each.name: _role(each, hints.get(each.name)) for each in self._parameters}

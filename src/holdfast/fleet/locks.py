@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from types import TracebackType
 
+from holdfast.kernel.awaits import Block
 from holdfast.kernel.clock import look_after, monotonic, patience, sleep
 from holdfast.kernel.errors import HoldfastError, LockHeld, LockLost, UsageError
 from holdfast.kernel.ids import new_id
@@ -27,8 +28,8 @@ class Lock:
     its store falls silent until its end is near, the block is cancelled, and leaving it raises LockLost.
     """
 
-    def __init__(self, store: Store, name: str, *, lease: float, wait: float) -> None:
-        self._store, self._name = store, name
+    def __init__(self, store: Store, name: str, *, lease: float, wait: float, block: Block) -> None:
+        self._store, self._name, self._block = store, name, block
         self._ttl = check_seconds("lease", lease, minimum=0.1, maximum=86_400)
         self._wait = check_seconds("wait", wait)
         self._is_entered = False
@@ -44,7 +45,7 @@ class Lock:
             raise UsageError(
                 f"This object for the lock {self._name!r} is in use. Call hf.lock({self._name!r}) for each block."
             )
-        self._is_entered = True
+        self._is_entered = self._block.is_entered = True
         try:
             return await self._enter()
         except BaseException:

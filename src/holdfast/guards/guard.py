@@ -25,7 +25,7 @@ from holdfast.guards.pipeline import Ask, Begun, Pipeline
 from holdfast.guards.retry import Retries
 from holdfast.guards.settings import Kept
 from holdfast.guards.ways import IN_THREAD, ON_LOOP, finished, refuse_on_loop
-from holdfast.kernel.awaits import around
+from holdfast.kernel.awaits import around, by_context, is_async, must_await
 from holdfast.kernel.errors import UsageError
 from holdfast.kernel.names import check_name, check_seconds
 from holdfast.kernel.options import Named
@@ -124,7 +124,8 @@ class Calls(Generic[D_co], metaclass=Named):
             async def guarded(*args: Any, **kwargs: Any) -> Any:
                 return await self._pipeline.run(ON_LOOP, self._ask, partial(fn, *args, **kwargs))
 
-            return guarded
+            verb = getattr(fn, "__name__", type(fn).__name__)
+            return must_await(verb, name=lambda _: None, to=by_context)(guarded)
 
         @functools.wraps(fn)
         def guarded_sync(*args: Any, **kwargs: Any) -> Any:
@@ -305,7 +306,7 @@ def _is_async(fn: Any) -> bool:
             f"{show(fn)} is a generator function, and a guard stands on calls that end. "
             "Put the guard on what it calls, or write `async with guard:` inside it."
         )
-    return inspect.iscoroutinefunction(fn) or inspect.iscoroutinefunction(getattr(fn, "__call__", None))  # noqa: B004
+    return is_async(fn) or is_async(getattr(fn, "__call__", None))  # noqa: B004
 
 
 def _check_repeatable(repeatable: Any) -> None:

@@ -9,6 +9,7 @@ from typing import Any, TypeAlias
 
 from holdfast.jobs.blocking import BlockingTx
 from holdfast.jobs.job import Job, attempt_of
+from holdfast.kernel.awaits import is_async
 from holdfast.kernel.errors import UsageError
 from holdfast.kernel.loops import PerLoop
 from holdfast.kernel.show import show
@@ -29,8 +30,7 @@ def handler_of(function: Any) -> OnDead:
         or inspect.isasyncgenfunction(function)
     ):
         raise UsageError(f"An on_dead handler is a function (job, tx), async or not; not {show(function)}.")
-    is_async = inspect.iscoroutinefunction(function)
-    handler: OnDead = function if is_async else _in_thread(function)
+    handler: OnDead = function if is_async(function) else _in_thread(function)
     return handler
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-import inspect
 from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
 from typing import Any, Generic, ParamSpec, Protocol, TypeVar
 
@@ -13,7 +12,7 @@ from holdfast.jobs.declaration import Declaration
 from holdfast.jobs.handle import Handle
 from holdfast.jobs.options import NONE, Options, options
 from holdfast.jobs.signature import Signature
-from holdfast.kernel.awaits import Args, Awaits, awaits_of, must_await
+from holdfast.kernel.awaits import Args, Awaits, awaits_of, is_async, must_await
 from holdfast.kernel.errors import UsageError
 from holdfast.kernel.show import show
 from holdfast.store.records import NewJob
@@ -117,7 +116,7 @@ class Task(Generic[P, R]):
             signature,
             sender,
         )
-        self.is_async = inspect.iscoroutinefunction(function)
+        self.is_async = is_async(function)
         self._call: Call[P, R] = Call(self, NONE)
 
     @property

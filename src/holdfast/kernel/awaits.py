@@ -25,10 +25,10 @@ _TOLD = 5  # of those that were never awaited, so many are named
 class Block:
     """What is entered with `with` or `async with`."""
 
-    __slots__ = ("is_entered", "word")
+    __slots__ = ("given", "is_entered", "word")
 
-    def __init__(self, word: str) -> None:
-        self.word = word
+    def __init__(self, word: str, given: str = "tx") -> None:
+        self.word, self.given = word, given
         self.is_entered = False
 
 
@@ -116,7 +116,7 @@ def _told(left: list[Asked]) -> str:
 def _line(work: Coroutine[Any, Any, Any] | Block, verb: str, name: str | None, begun_soon: set[int]) -> str:
     what = verb if name is None else repr(name) if len(name) <= _LONGEST else show(name)
     if isinstance(work, Block):
-        return f"{what} was asked for and never entered: write `{work.word} {verb}(…) as tx:`."
+        return f"{what} was asked for and never entered: write `{work.word} {verb}(…) as {work.given}:`."
     if id(work) in begun_soon:
         return f"{what} was put into an asyncio task, and nobody awaited that before the end: await the task."
     return f"{what} was asked for and never awaited, so it was not done: write `await {verb}(…)`."
@@ -130,6 +130,14 @@ _around: ContextVar[Awaits | None] = ContextVar("holdfast_awaits", default=None)
 def around() -> Awaits | None:
     """That of the run or the step in which this code runs."""
     return _around.get()
+
+
+def block_around(word: str, given: str, verb: str, name: str) -> Block:
+    """A block that the code around must enter: it sets `is_entered`."""
+    block = Block(word, given)
+    if (awaits := around()) is not None:
+        awaits.add(block, verb, name)
+    return block
 
 
 @contextmanager

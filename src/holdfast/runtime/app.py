@@ -23,6 +23,7 @@ from holdfast.jobs.registry import Registry
 from holdfast.jobs.service import GRACE, LEASE, WorkerService
 from holdfast.jobs.unknown import UnknownJobs
 from holdfast.jobs.upkeep import KEEP
+from holdfast.kernel.awaits import block_around
 from holdfast.kernel.errors import StoreUnavailable, UsageError
 from holdfast.kernel.forks import tell_child
 from holdfast.kernel.service import Service
@@ -223,7 +224,8 @@ class Holdfast(Declaring, DeclaringSagas, DeclaringViews, DeclaresCache, Eventin
 
     def lock(self, name: str, *, lease: float = 30.0, wait: float = 0.0) -> Lock:
         """A lock that the whole fleet respects: `async with hf.lock("report") as lease:`; `lease.token` fences."""
-        return Lock(self.store, name, lease=lease, wait=wait)
+        block = block_around("async with", "lease", "hf.lock", name)
+        return Lock(self.store, name, lease=lease, wait=wait, block=block)
 
     # --- running ---
 

@@ -6,9 +6,11 @@ from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
 
 from holdfast.events.catalog import EventType
+from holdfast.fleet.locks import Lock
 from holdfast.jobs.blocking import BlockingTx, Blocks, Portal
 from holdfast.jobs.handle import Handle
 from holdfast.jobs.task import Bound, Call, Task
+from holdfast.kernel.awaits import block_around
 from holdfast.runtime.inside import inside
 from holdfast.store.event_records import Emitted
 from holdfast.store.records import Lease
@@ -90,7 +92,8 @@ class Blocking:
 
         A thread cannot be interrupted when the lock is lost meanwhile: it hears of it at the end of the block, as LockLost.
         """
-        block = self._hf.lock(name, lease=lease, wait=wait)
+        asked = block_around("with", "lease", "hf.blocking.lock", name)
+        block = Lock(self._hf.store, name, lease=lease, wait=wait, block=asked)
         return self._portal.lent(block, instead=f"`async with hf.lock({name!r}) as lease`")
 
     def sqlalchemy(self) -> Engine:

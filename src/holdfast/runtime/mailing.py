@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import inspect
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 from typing import Any, Protocol, TypeAlias, TypeVar, Unpack
 
@@ -19,7 +18,7 @@ from holdfast.jobs.control import Reject
 from holdfast.jobs.handle import Handle
 from holdfast.jobs.job import Job
 from holdfast.jobs.signature import Secret
-from holdfast.kernel.awaits import must_await
+from holdfast.kernel.awaits import is_async, must_await
 from holdfast.kernel.clock import now
 from holdfast.kernel.errors import UsageError
 from holdfast.kernel.ids import new_id
@@ -126,7 +125,7 @@ class ProgramMail:
 
         Without such a handler, the job of a mail that was refused is dead, so that a person sees it.
         """
-        if not inspect.iscoroutinefunction(handler):
+        if not is_async(handler):
             raise UsageError(f"An on_refused handler is `async def (refusal, tx)`; not {show(handler)}.")
         self._on_refused.append(handler)
         return handler

@@ -9,6 +9,7 @@ from typing import Any, Protocol
 from holdfast.jobs.control import Reject
 from holdfast.jobs.handle import Handle
 from holdfast.jobs.job import Job
+from holdfast.kernel.awaits import must_await_all
 from holdfast.kernel.errors import UsageError
 from holdfast.store.ports import Tx
 from holdfast.vault.keyring import Keyring
@@ -26,6 +27,7 @@ class _Program(Protocol):
     def transaction(self) -> AbstractAsyncContextManager[Tx]: ...
 
 
+@must_await_all("hf.vault")
 class ProgramVault(Vault):
     """A Vault that reads its keys when they are first needed: `Holdfast(keys=…)`, else HOLDFAST_KEYS."""
 

@@ -17,7 +17,7 @@ from holdfast.jobs.job import Job
 from holdfast.jobs.options import Options
 from holdfast.jobs.registry import Registry
 from holdfast.jobs.task import Sender, Task
-from holdfast.kernel.awaits import Args, must_await
+from holdfast.kernel.awaits import Args, is_async, must_await
 from holdfast.kernel.errors import UsageError
 from holdfast.kernel.ids import new_id
 from holdfast.kernel.names import check_name
@@ -163,7 +163,7 @@ def _hints(function: Callable[..., Any]) -> dict[str, Any]:
 
 
 def _checked(function: Callable[..., Any]) -> Callable[..., Any]:
-    if not inspect.iscoroutinefunction(function):
+    if not is_async(function):
         raise UsageError(f"@hf.saga stands on an `async def (saga, …)`; not on {show(function)}.")
     if not inspect.signature(function).parameters:
         raise UsageError(

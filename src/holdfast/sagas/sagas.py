@@ -8,6 +8,7 @@ from typing import Any
 from holdfast.fleet.leading import TTL
 from holdfast.jobs.registry import Registry
 from holdfast.jobs.task import Sender
+from holdfast.kernel.awaits import must_await_all
 from holdfast.kernel.codec import encode
 from holdfast.kernel.errors import UsageError
 from holdfast.kernel.options import check_options
@@ -25,6 +26,7 @@ from holdfast.store.ports import Store
 from holdfast.store.saga_records import SagaAnswer, SagaRecord, SagaState
 
 
+@must_await_all("hf.sagas")
 class Sagas:
     """`hf.sagas`."""
 

@@ -49,9 +49,9 @@ class Engines:
 
     def session(self, **options: Any) -> AsyncSession:
         engine = self.engine()
-        from sqlalchemy.ext.asyncio import AsyncSession  # noqa: PLC0415
+        from holdfast.sqlalchemy.session import OwnSession  # noqa: PLC0415
 
-        return AsyncSession(engine, **{"expire_on_commit": False, **options})
+        return OwnSession(engine, **{"expire_on_commit": False, **options})
 
     def blocking_session(self, **options: Any) -> Session:
         engine = self.blocking()

@@ -8,6 +8,7 @@ import inspect
 from collections.abc import Callable
 from typing import Any
 
+from holdfast.kernel.awaits import is_async
 from holdfast.kernel.clock import look_after, monotonic, sleep, timeout
 from holdfast.kernel.errors import TimedOut
 from holdfast.kernel.names import HUNDRED_YEARS
@@ -39,7 +40,7 @@ class Loader:
     ) -> None:
         self._function, self._values, self._terms, self._place = function, values, terms, place
         self._threads = threads
-        self._is_async = inspect.iscoroutinefunction(function)
+        self._is_async = is_async(function)
 
     async def fly(self, flight: Flight) -> str | None:
         """None: nobody waits for this refresh, and another is at it, or nothing can be kept."""

@@ -11,6 +11,7 @@ from holdfast.events.event import AnyEvent, Event
 from holdfast.events.patterns import pattern
 from holdfast.jobs.failures import describe
 from holdfast.jobs.signature import hints_of, is_secret
+from holdfast.kernel.awaits import is_async
 from holdfast.kernel.codec import decode_stored, encode
 from holdfast.kernel.errors import PayloadError, UsageError
 from holdfast.kernel.names import check_name
@@ -125,7 +126,7 @@ def _one_of(kind: str, value: Any, known: tuple[str, ...]) -> Any:
 
 def _types(name: str, function: Any) -> tuple[Any, Any]:
     """Of the rows, and of the events' data, by the function's annotations."""
-    if not callable(function) or inspect.iscoroutinefunction(function):
+    if not callable(function) or is_async(function):
         raise UsageError(
             f"The view {name!r} needs a plain function, (row, event) -> row: it is run again when the view is rebuilt, "
             "so it may neither wait nor do anything but make the row. For effects there is @hf.on."
