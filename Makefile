@@ -15,7 +15,7 @@ unexport PYTHONDONTWRITEBYTECODE
 # A .venv whose interpreter is gone is made again.
 $(shell $(run) -c '' >/dev/null 2>&1 || rm -f $(ready))
 
-.PHONY: help demo test test-again check chaos sim sim-mutants bench bench-guards bench-events bench-sagas bench-sessions bench-store bench-profile format lock lock-bench
+.PHONY: help demo test test-again check chaos sim sim-mutants pictures bench bench-guards bench-events bench-sagas bench-sessions bench-store bench-profile format lock lock-bench
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -24,6 +24,7 @@ demo: $(ready) ## See one job survive its worker, on a SQLite file
 	@$(run) -m holdfast.runtime.demo $(ARGS)
 
 test: $(ready) ## Run all tests, on SQLite and on a PostgreSQL that it starts itself (ARGS="-k codec")
+	@$(run) -m tools.chromium
 	@$(run) -m pytest -n $(workers) --dist worksteal $(ARGS)
 
 test-again: $(ready) ## Run what failed last once more, alone, when it was at most five tests
@@ -46,6 +47,10 @@ sim: $(ready) ## Run the engine in a seeded simulation (SEEDS=100)
 
 sim-mutants: $(ready) ## Prove that the simulation finds planted bugs
 	@$(run) -m holdfast.testing.simulation --mutants $(ARGS)
+
+pictures: $(ready) ## Make the pictures of docs/pages.md again
+	@$(run) -m tools.chromium
+	@$(run) -m tools.pages_pictures
 
 bench: $(ready) ## Measure Holdfast beside its peers and the raw limits, in 20 minutes (FULL=1 longer and more)
 	@$(run) -m bench $(ARGS)

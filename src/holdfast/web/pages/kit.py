@@ -1,0 +1,191 @@
+"""Pages: renders templates for a request, whole or only the regions that it asks for, and redirects after a form."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+from urllib.parse import parse_qsl, urlencode
+
+from jinja2 import ChoiceLoader, Environment, FileSystemLoader, PackageLoader, PrefixLoader, StrictUndefined
+from starlette.requests import Request
+from starlette.responses import HTMLResponse, RedirectResponse, Response
+
+from holdfast.kernel.clock import now
+from holdfast.kernel.errors import UsageError
+from holdfast.kernel.names import check_seconds
+from holdfast.kernel.show import show
+from holdfast.web.asgi import path_of
+from holdfast.web.pages import csrf, readers, regions, tables
+from holdfast.web.pages.accents import Accent, accent_of, style_of
+from holdfast.web.pages.assets import Assets
+from holdfast.web.pages.filters import add_filters, zone_of
+
+ROOT = "holdfast.pages.root"  # in the scope: where this app is mounted, set by WithPages
+_UI = "holdfast/ui.html"
+
+
+class Pages:
+    """The pages of one app: `pages = Pages("templates", name="Shop")`, and `app = WithPages(app, pages)`.
+
+    `templates` is a folder; its pages extend `holdfast/rail.html` or `holdfast/top.html`. `static` is a folder of more files
+    for `asset("…")`; one of the same name goes before that of the kit. `accent` is a colour by name, or an `Accent`. `zone` is
+    that of all times, or a function from the request to its name; without it, times are in the zone of the reader's
+    browser. A page with regions asks for them every `follow` seconds. `context` gives values to every page, such as the
+    person who is logged in.
+    """
+
+    def __init__(
+        self,
+        templates: str | Path,
+        *,
+        name: str = "Holdfast",
+        static: str | Path | None = None,
+        accent: str | Accent = "indigo",
+        zone: str | Callable[[Request], str] | None = None,
+        follow: float = 2.0,
+        context: Callable[[Request], Mapping[str, Any]] | None = None,
+    ) -> None:
+        if not Path(templates).is_dir():
+            raise UsageError(f"templates={show(str(templates))} is no folder.")
+        self.name, self._zone, self._context = name, zone, context
+        self._follow = check_seconds("follow", follow, minimum=0.05)
+        self.assets = Assets(Path(static) if static else None, {"accent.css": style_of(accent_of(accent))})
+        if isinstance(zone, str):
+            _checked_zone(zone)
+        self.env = _environment(Path(templates))
+
+    def render(
+        self,
+        request: Request,
+        template: str,
+        values: Mapping[str, Any] | None = None,
+        *,
+        status: int = 200,
+        version: object = None,
+    ) -> Response:
+        """The page; or, for a page that follows, its regions: 204 when the reader has them already.
+
+        `version` says when nothing has changed, and spares the rendering; without it the regions themselves are compared.
+        """
+        names = regions.asked(request.scope) if status == 200 else ()
+        if names and version is not None and (same := self.unchanged(request, version)) is not None:
+            return same
+        found, told = regions.Regions(), None if names else readers.told_to(request)
+        context = self._values(request, found, version, told, values or {})
+        html = self.env.get_template(template).render(context)
+        parts = found.parts(names) if names else None
+        if parts is None:
+            answer: Response = HTMLResponse(html, status, {"cache-control": "private, no-cache"})
+            if told is not None:
+                readers.forget_told(answer, root_of(request))
+        else:
+            answer = _regions_answer(request, parts, context["version"](names))
+        answer.headers["vary"] = "x-holdfast-regions, cookie"
+        return answer
+
+    def unchanged(self, request: Request, version: object) -> Response | None:
+        """204 for a reader who has this version already, before anything is read for the page; else None."""
+        if not regions.asked(request.scope):
+            return None
+        told = regions.version_of(request.scope, version)
+        return _regions_answer(request, "", told) if regions.seen(request.scope) == told else None
+
+    def redirect(
+        self,
+        request: Request,
+        path: str,
+        *,
+        tell: str | None = None,
+        state: readers.State = "ok",
+        back: str = "",
+    ) -> Response:
+        """303 to a page of this app, after a form. `tell` is shown there once. `back` is a query that the form has kept."""
+        if not path.startswith("/") or path.startswith("//") or "\\" in path:
+            raise UsageError(f"redirect goes to a path of this app, such as /orders, not to {show(path)}.")
+        query = urlencode(parse_qsl(back.removeprefix("?")[:2000]))
+        # No host: behind a proxy, the one that we see is not the one of the browser.
+        answer = RedirectResponse(f"{root_of(request)}{path}{'?' if query else ''}{query}", 303)
+        if tell is not None:
+            readers.tell(answer, request.scope, root_of(request), readers.Told(tell, state))
+        return answer
+
+    def address(self, request: Request, path: str) -> str:
+        """A path of this app, with the prefix under which it is mounted."""
+        return root_of(request) + path
+
+    def _values(
+        self,
+        request: Request,
+        found: regions.Regions,
+        version: object,
+        told: readers.Told | None,
+        values: Mapping[str, Any],
+    ) -> dict[str, Any]:
+        root, told_zone = root_of(request), readers.zone_name_of(request)
+        query = dict(parse_qsl(request.url.query))
+        zone = self._zone(request) if callable(self._zone) else self._zone or told_zone or "UTC"
+
+        def version_now(names: tuple[str, ...] = ()) -> str:
+            return found.version(names) if version is None else regions.version_of(request.scope, version)
+
+        kit = {
+            "request": request,
+            "name": self.name,
+            "now": datetime.fromtimestamp(now(), UTC),
+            "zone": _checked_zone(zone),
+            "asks_zone": self._zone is None,
+            "theme": readers.theme_of(request),
+            "told": told,
+            "follow": self._follow,
+            "root": root,
+            "path": path_of({"path": request.scope["path"], "root_path": root}),
+            "url": lambda path: root + path,
+            "asset": lambda name: root + self.assets.address(name),
+            "csrf_field": lambda: csrf.field_of(request.scope),
+            "region": found.region,
+            "version": version_now,
+            "query": query,
+            "sort_link": lambda word: tables.sort_link(query, word),
+            "sorted_by": lambda word: tables.sorted_by(query, word),
+        }
+        shared = {**kit, **(self._context(request) if self._context else {})}
+        return {**shared, **values, "ui": self.env.get_template(_UI).make_module(shared)}
+
+
+def root_of(request: Request) -> str:
+    found = request.scope.get(ROOT)
+    if found is None:
+        raise UsageError("The app has no WithPages around it: app = WithPages(app, pages).")
+    return str(found)
+
+
+def _regions_answer(request: Request, parts: str, version: str) -> Response:
+    # One address has two answers: a cache must keep neither, else "back" shows a fragment.
+    fields = {
+        "cache-control": "no-store",
+        "vary": "x-holdfast-regions, cookie",
+        "x-holdfast-version": version,
+    }
+    if regions.seen(request.scope) == version:
+        return Response(None, 204, fields)
+    return HTMLResponse(parts, 200, fields)
+
+
+def _environment(templates: Path) -> Environment:
+    kit = PrefixLoader({"holdfast": PackageLoader("holdfast.web.pages", "templates/holdfast")})
+    loader = ChoiceLoader([kit, FileSystemLoader(templates)])
+    environment = Environment(
+        autoescape=True, loader=loader, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
+    )
+    add_filters(environment)
+    return environment
+
+
+def _checked_zone(name: str) -> str:
+    try:
+        zone_of(name)
+    except (KeyError, ValueError, OSError):
+        raise UsageError(f"zone={show(name)} is no time zone; name one as in Europe/Zurich.") from None
+    return name

@@ -1,0 +1,62 @@
+"""WithPages: the middleware that an app with pages stands in. It serves the static files and sets the headers."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from starlette.requests import Request
+from starlette.responses import PlainTextResponse
+
+from holdfast.web.asgi import App, Receive, Scope, Send, path_of
+from holdfast.web.pages import readers
+from holdfast.web.pages.assets import serve
+from holdfast.web.pages.forms import Form, FormRefused
+from holdfast.web.pages.headers import PageHeaders
+from holdfast.web.pages.kit import ROOT, Pages
+
+_THEME = "/-/theme"
+
+
+class WithPages:
+    """Middleware: `app = WithPages(app, pages)`. It stands around the whole app, wherever that is mounted.
+
+    It answers `/static/<hash>/…` and `POST /-/theme`, remembers the prefix under which it is mounted, and sets the headers of
+    `PageHeaders`, which takes `allow`.
+    """
+
+    def __init__(self, app: App, pages: Pages, *, allow: Mapping[str, Sequence[str]] | None = None) -> None:
+        self._app, self._pages = app, pages
+        self._inner = PageHeaders(self._route, allow=allow)
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] in ("http", "websocket"):
+            # Below a Mount inside of the app, root_path is longer than where the app itself stands.
+            scope = {**scope, ROOT: str(scope.get("root_path", "")).rstrip("/")}
+        await self._inner(scope, receive, send)
+
+    async def _route(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+        elif scope["method"] in ("GET", "HEAD") and (found := self._pages.assets.find(path_of(scope))):
+            await serve(found, scope, send)
+        elif scope["method"] == "POST" and path_of(scope) == _THEME:
+            await self._choose_theme(Request(scope, receive), send)
+        else:
+            await self._app(scope, receive, send)
+
+    async def _choose_theme(self, request: Request, send: Send) -> None:
+        """A choice of this browser, kept in a cookie: nothing that another page could want to forge."""
+        try:
+            form = await Form.read(request, most=4096)
+            answer = self._pages.redirect(request, _own_path(form["path"]), back=form["back"])
+        except FormRefused as error:
+            await PlainTextResponse(error.detail, error.status_code)(request.scope, request.receive, send)
+            return
+        readers.set_theme(answer, request.scope, str(request.scope[ROOT]), form["theme"])
+        await answer(request.scope, request.receive, send)
+
+
+def _own_path(path: str) -> str:
+    """The page on which the choice was made; the first one when that is no path of ours."""
+    is_path = path.startswith("/") and not path.startswith("//") and path.isprintable() and "\\" not in path
+    return path if is_path else "/"

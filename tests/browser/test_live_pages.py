@@ -1,0 +1,161 @@
+"""Pages that follow: what changes comes by itself, what the reader does stays, and a server may go away and come back."""
+
+from __future__ import annotations
+
+import asyncio
+from functools import partial
+
+import httpx
+import pytest
+from sample_server import AWAY, SampleServer
+
+pytestmark = pytest.mark.asyncio(loop_scope="session")
+
+
+@pytest.fixture
+def own_server():
+    """For a test that changes what it shows, or takes it away."""
+    started = SampleServer(SAMPLE_FOLLOW="0.1", SAMPLE_ZONE="UTC")
+    yield started
+    started.stop()
+
+
+async def change(server, **values):
+    async with httpx.AsyncClient() as http:
+        return (await http.get(f"{server.url}/change", params=values)).text
+
+
+def shows(page, text):
+    return page.locator("#totals").get_by_text(text).wait_for()
+
+
+async def test_what_changes_is_shown_and_what_the_reader_does_stays(open_page, own_server):
+    async with open_page(base=own_server.url) as page:
+        await page.goto("/")
+        await page.locator("#names summary").click()
+        await page.locator("#search").fill("half a wo")
+        await page.evaluate("document.getElementById('search').setSelectionRange(2, 5)")
+        await change(own_server, count=5, names="zoe,ada,eve")
+        await shows(page, "2,161")
+        await page.locator("#person-zoe").wait_for()
+        assert await page.locator("#people li").all_inner_texts() == ["zoe", "ada", "eve"]
+        assert await page.evaluate("[document.activeElement.id, search.value, search.selectionStart, search.selectionEnd]") == ["search", "half a wo", 2, 5]  # fmt: skip
+
+
+async def test_nothing_is_sent_while_nothing_changes(open_page, own_server):
+    async with open_page(base=own_server.url) as page:
+        await page.goto("/")
+        asked = 0
+        while asked < 6:
+            asked, answers = (await change(own_server)).split(" ")
+            asked = int(asked)
+            await asyncio.sleep(0.05)
+        assert set(answers.split(",")[-5:]) == {"204"}
+        assert await page.locator("[data-live]").inner_text() == "Live"
+
+
+async def test_a_page_goes_on_when_its_server_is_back(open_page, own_server):
+    async with open_page(base=own_server.url, allowed=[AWAY]) as page:
+        await page.goto("/")
+        await page.locator("#search").fill("kept")
+        own_server.kill()
+        await page.get_by_text("Connection lost. Trying again in").wait_for()
+        assert await page.locator("#totals").is_visible()
+        own_server.start()
+        await change(own_server, count=7)
+        await shows(page, "2,163")
+        await page.locator("#status-line:empty").wait_for(state="attached")
+        assert await page.locator("#search").input_value() == "kept"
+
+
+async def test_a_dialog_stays_open_while_the_page_changes(open_page, own_server):
+    async with open_page(base=own_server.url) as page:
+        await page.goto("/")
+        await page.get_by_role("button", name="Discard 2 names").click()
+        await page.get_by_label("Reason").fill("wrong")
+        await change(own_server, count=9)
+        await shows(page, "2,165")
+        assert await page.locator("#discard").evaluate("dialog => dialog.matches(':modal')")
+        assert await page.get_by_label("Reason").input_value() == "wrong"
+
+
+async def test_a_hidden_page_asks_nothing(open_page, own_server):
+    async with open_page(base=own_server.url) as page:
+        await page.goto("/")
+        while int((await change(own_server)).split(" ")[0]) < 2:
+            await asyncio.sleep(0.05)
+        hide = "(is) => { Object.defineProperty(document, 'hidden', { value: is, configurable: true }); document.dispatchEvent(new Event('visibilitychange')); }"
+        await page.evaluate(hide, True)
+        await page.wait_for_load_state("networkidle")  # the question that was under way
+        before = (await change(own_server)).split(" ")[0]
+        await page.wait_for_timeout(500)  # five times as long as it waits
+        assert (await change(own_server)).split(" ")[0] == before
+        await page.evaluate(hide, False)
+        while (await change(own_server)).split(" ")[0] == before:
+            await asyncio.sleep(0.05)
+
+
+async def test_the_newest_action_wins(open_page, server):
+    """The answer to the first one comes last, and is dropped."""
+    async with open_page() as page:
+        await page.goto("/jobs")
+        gate = asyncio.Event()
+
+        async def late(route):
+            await gate.wait()
+            await route.continue_()
+
+        await page.route("**/jobs?q=1", late)
+        visit = "async (url) => { const { page } = await import(document.querySelector('script').src.replace('app.js', 'page.js')); window.done = (window.done ?? 0); page(url).finally(() => window.done++); }"
+        await page.evaluate(visit, "/jobs?q=1")
+        await page.evaluate(visit, "/jobs?q=2")
+        await page.wait_for_url("**/jobs?q=2")
+        gate.set()
+        while await page.evaluate("window.done") < 2:  # wait_for_function would need eval
+            await asyncio.sleep(0.01)
+        assert page.url.endswith("/jobs?q=2")
+        assert await page.locator("#q").get_attribute("value") == "2"
+
+
+async def test_a_filter_is_asked_while_it_is_typed(open_page):
+    async with open_page() as page:
+        await page.goto("/jobs")
+        await page.locator("#q").press_sequentially("4")
+        await page.wait_for_url("**/jobs?q=4")
+        await page.get_by_text("1 to 11 of 55").wait_for()
+        assert await page.evaluate("[document.activeElement.id, q.value]") == ["q", "4"]
+        await page.get_by_role("link", name="Job", exact=True).click()
+        await page.wait_for_url("**/jobs?q=4&sort=at")
+        assert await page.locator("th").first.get_attribute("aria-sort") == "ascending"
+        await page.go_back()
+        await page.wait_for_url("**/jobs?q=4")
+        await page.locator("th:not([aria-sort])").first.wait_for()
+
+
+async def refuse(status, route):
+    await route.fulfill(status=status, body="<p>no</p>", content_type="text/html")
+
+
+async def test_a_refused_action_changes_nothing(open_page):
+    async with open_page(allowed=["status of 500", "status of 403"]) as page:
+        await page.goto("/form")
+        for status, told in ((500, "That did not work (500)"), (403, "This page is too old")):
+            await page.route("**/form", partial(refuse, status))
+            await page.get_by_label("Name").fill("zoe")
+            await page.get_by_role("button", name="Add the name").click()
+            await page.get_by_text(told).wait_for()
+            assert await page.get_by_label("Name").input_value() == "zoe"
+            await page.unroute("**/form")
+
+
+async def test_the_reader_has_times_in_the_zone_of_the_browser(open_page):
+    started = SampleServer(SAMPLE_FIXED="1")
+    try:
+        async with open_page(base=started.url, timezone_id="Asia/Tokyo") as page:
+            await page.goto("/sheet")
+            await page.get_by_text("times in Asia/Tokyo").wait_for()
+            time = page.locator("dd time").first
+            assert await time.inner_text() == "23:05"
+            assert await time.get_attribute("title") == "2026-11-18 14:05:12 UTC"
+    finally:
+        started.stop()

@@ -1,0 +1,37 @@
+"""Texts that become code in a page that does not escape them. Each sets `window.ran`."""
+
+from __future__ import annotations
+
+CORPUS = [
+    "<script>window.ran=1</script>",
+    "</script><script>window.ran=1</script>",
+    '"><img src=x onerror="window.ran=1">',
+    "'><svg onload='window.ran=1'>",
+    "<img src=x onerror=window.ran=1>",
+    '" autofocus onfocus="window.ran=1',
+    "' onmouseover='window.ran=1",
+    "x onclick=window.ran=1 y",
+    "javascript:window.ran=1",
+    "JaVaScRiPt:window.ran=1//",
+    "data:text/html,<script>window.ran=1</script>",
+    "//evil.example/x.js",
+    "</title><script>window.ran=1</script>",
+    "</textarea><script>window.ran=1</script>",
+    "</style><script>window.ran=1</script>",
+    "</svg><script>window.ran=1</script>",
+    "</option></select><img src=x onerror=window.ran=1>",
+    "<math><mi//xlink:href='data:x,<script>window.ran=1</script>'>",
+    "<svg><animate onbegin=window.ran=1 attributeName=x dur=1s>",
+    "<iframe srcdoc='<script>parent.ran=1</script>'>",
+    "<base href=//evil.example/>",
+    "<meta http-equiv=refresh content='0;url=javascript:window.ran=1'>",
+    "<style>*{background:url(javascript:window.ran=1)}</style>",
+    "<template><script>window.ran=1</script></template>",
+    "<!--><img src=x onerror=window.ran=1>-->",
+    "{{ ''.__class__ }}{% print 7*7 %}",
+    "${window.ran=1}`",
+    "&lt;script&gt;window.ran=1&lt;/script&gt;",
+    "&#60;img src=x onerror=window.ran=1&#62;",
+    "\u2028window.ran=1\u2029<b>",
+    "`><img src=x onerror=window.ran=1>",
+]
