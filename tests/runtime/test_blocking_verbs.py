@@ -65,6 +65,9 @@ def use_everything(hf):
     blocking.queues.pause("mail")
     assert [each.queue for each in blocking.queues.paused()] == ["mail"]
     blocking.queues.resume("mail")
+    blocking.tenants.pause("acme", reason="no money")
+    assert [each.reason for each in blocking.tenants.paused()] == ["no money"]
+    blocking.tenants.resume("acme")
     assert sum(each.number for each in blocking.queues.count()) == 2
     assert blocking.workers.list() == []
     assert (blocking.dead.find(), blocking.unknown.find()) == ([], [])

@@ -32,7 +32,7 @@ def test_filters_choose(shop, on_store):
         ((), {mail, later}),
         (("--queue", "mail"), {mail}),
         (("--task", "other"), {later}),
-        (("--held", "arrived"), {later}),
+        (("--held", "time"), {later}),
         (("--tenant", "acme"), {later}),
         (("--state", "dead"), set()),
     ]:
@@ -246,6 +246,27 @@ def test_queues_with_numbers_reasons_and_pauses(shop, on_store):
     assert shop("queues", "resume", "mail") == 0
     assert "was not paused" in shop.out
     assert on_store(audit, "queue:mail") == [("ada@shop", "queue.resumed"), ("ada@shop", "queue.paused")]
+
+
+# --- tenants ---
+
+
+def test_tenants_are_paused_with_words_and_resumed(shop, on_store):
+    job_id = on_store(put, 1, tenant="acme")[0]
+    assert shop("tenants") == 0
+    assert "No tenant is paused." in shop.out
+    assert shop("tenants", "pause", "acme", "--reason", "no money") == 0
+    assert "acme is paused" in shop.out
+    [tenant] = shop.json("tenants", "list")["tenants"]
+    assert (tenant["tenant"], tenant["reason"], tenant["by"]) == ("acme", "no money", "ada@shop")
+    assert shop("jobs", "show", job_id) == 0
+    assert "tenant 'acme' is paused, by ada@shop: no money" in shop.out
+    assert shop("tenants", "pause", "acme", "--reason", "holiday", "--actor", "bob") == 0
+    assert "was paused before, by ada@shop: no money" in shop.out
+    assert shop.json("tenants", "resume", "acme") == {"tenant": "acme", "paused": None}
+    assert shop("tenants", "resume", "acme") == 0
+    assert "was not paused" in shop.out
+    assert on_store(audit, "tenant:acme") == [("ada@shop", "tenant.resumed"), ("ada@shop", "tenant.paused")]
 
 
 @pytest.mark.parametrize("place", ["before", "between", "after"])

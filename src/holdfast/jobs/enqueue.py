@@ -11,7 +11,7 @@ from holdfast.jobs.declaration import Keys
 from holdfast.jobs.gating import render
 from holdfast.jobs.handle import Handle
 from holdfast.jobs.hooks import Hooks
-from holdfast.jobs.options import Options, moment, seconds
+from holdfast.jobs.options import Options, by_time, moment, seconds
 from holdfast.jobs.stories import story_in
 from holdfast.jobs.task import Task
 from holdfast.kernel.context import context
@@ -102,6 +102,7 @@ def _shared(task: Task[Any, Any], given: Options, first: str) -> dict[str, Any]:
         "within": time_left(),
         "unique": given.unique,
         "ordered": given.ordered,
+        "by_time": by_time(given.order_by),
         "tenant": given.tenant,
         "concurrency_limit": says.concurrency_limit,
         "max_waiting": says.max_waiting,

@@ -9,6 +9,7 @@ import msgspec
 
 from holdfast.kernel.errors import UsageError
 from holdfast.kernel.options import check_options
+from holdfast.kernel.show import show
 
 
 class Options(msgspec.Struct, frozen=True, kw_only=True):
@@ -21,6 +22,7 @@ class Options(msgspec.Struct, frozen=True, kw_only=True):
     queue: str | None = None
     unique: str | None = None  # at most one job with this key that is not over
     ordered: str | None = None  # one at a time with this key, in the order of enqueueing
+    order_by: str | None = None  # "time": in the order of their times instead
     tenant: str | None = None  # tenants of one queue take turns
     correlation_id: str | None = None  # the story it belongs to; else that of the caller
     tx: Any = None  # the transaction that it commits with
@@ -28,6 +30,13 @@ class Options(msgspec.Struct, frozen=True, kw_only=True):
 
 NONE = Options()
 _NAMES = Options.__struct_fields__
+
+
+def by_time(order_by: Any) -> bool | None:
+    """None: it is not said."""
+    if order_by not in (None, "enqueue", "time"):
+        raise UsageError(f'order_by is "enqueue" or "time", not {show(order_by)}.')
+    return True if order_by == "time" else None
 
 
 def options(base: Options, changes: dict[str, Any]) -> Options:

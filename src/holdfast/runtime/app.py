@@ -39,6 +39,7 @@ from holdfast.runtime.eventing import Eventing
 from holdfast.runtime.inside import Inside
 from holdfast.runtime.mailing import ProgramMail
 from holdfast.runtime.outbox import OutboxView
+from holdfast.runtime.tenants import TenantsView
 from holdfast.runtime.vaulting import ProgramVault
 from holdfast.runtime.views import JobsView, QueuesView
 from holdfast.runtime.workers import WorkersView
@@ -109,6 +110,7 @@ class Holdfast(Declaring, DeclaringSagas, DeclaringViews, DeclaresCache, Eventin
         self.sagas.keep_in(self.store)
         self.jobs = JobsView(self.store)
         self.queues = QueuesView(self.store)
+        self.tenants = TenantsView(self.store)
         self.workers = WorkersView(self.store)
         self.dead = DeadLetters(self.store, self._inside.registry)
         self.unknown = UnknownJobs(self.store)

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from holdfast.runtime.app import Holdfast
     from holdfast.runtime.mailing import ProgramMail
     from holdfast.runtime.outbox import OutboxView
+    from holdfast.runtime.tenants import TenantsView
     from holdfast.runtime.vaulting import ProgramVault
     from holdfast.runtime.views import JobsView, QueuesView
     from holdfast.runtime.workers import WorkersView
@@ -45,6 +46,7 @@ class Blocking:
         self._hf, self._portal = hf, portal
         self.jobs = BlockingJobs(portal, hf.jobs)
         self.queues = BlockingQueues(portal, hf.queues)
+        self.tenants = BlockingTenants(portal, hf.tenants)
         self.workers = BlockingWorkers(portal, hf.workers)
         self.dead = BlockingDead(portal, hf.dead)
         self.unknown = BlockingUnknown(portal, hf.unknown)
@@ -126,6 +128,14 @@ class BlockingQueues:
         made = Blocks(portal, "hf.queues")
         self.pause, self.resume = made(queues.pause), made(queues.resume)
         self.paused, self.count = made(queues.paused), made(queues.count)
+
+
+class BlockingTenants:
+    """`hf.tenants`."""
+
+    def __init__(self, portal: Portal, tenants: TenantsView) -> None:
+        made = Blocks(portal, "hf.tenants")
+        self.pause, self.resume, self.paused = made(tenants.pause), made(tenants.resume), made(tenants.paused)
 
 
 class BlockingWorkers:

@@ -118,6 +118,10 @@ RULES: dict[str, dict[str, dict[str, Check]]] = {
         "pause": {"queue": _name("queue"), "by": _name("by")},
         "resume": {"queue": _name("queue"), "by": _name("by")},
     },
+    "Tenants": {
+        "pause": {"key": _name("tenant"), "reason": c.check_reason, "by": _name("by")},
+        "resume": {"key": _name("tenant"), "by": _name("by")},
+    },
     "History": {"prune": {"keep": partial(check_seconds, "keep")}},
     "Leases": {
         "acquire": {

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence, Sized
 from dataclasses import dataclass
+from itertools import zip_longest
 from typing import Protocol, TypeAlias, TypeVar
 
 
@@ -34,6 +35,11 @@ class Tour:
         self.after = places[-1] if len(places) >= wanted else _START
 
 
+def first_rank(drawn: int) -> int:
+    """Of those that are put before all that wait: what was ready was the next, and a later pause finds what was let go first."""
+    return -(drawn << 20)
+
+
 def room_for(due: Sized, limit: int) -> int:
     """For what has arrived; neither keeps the other out, however many come."""
     return limit - min(len(due), limit // 2)
@@ -51,6 +57,14 @@ def places_for(room: int) -> int:
 
 def of_each(room: int, places: Sequence[Place]) -> int:
     return room // 2 // len(places)
+
+
+def braid(due: Sequence[T], released: Sequence[T]) -> list[T]:
+    """Those of tenants that were resumed take turns with those that are due: neither keeps the other out."""
+    if not released:
+        return [*due]
+    pairs = zip_longest(due, released)
+    return [job for pair in pairs for job in pair if job is not None]
 
 
 def choose(oldest: Sequence[T], fair: Sequence[T], due: Sequence[T], limit: int) -> list[T]:

@@ -23,7 +23,7 @@ class HeldFor(StrEnum):
     GUARD = "guard"  # the guard `name` refused it
     WAITING = "waiting"  # its saga waits for `name`
     UNKNOWN_TASK = "unknown_task"  # the worker that met it does not know the task `name`
-    PAUSED = "paused"  # its queue `name` is paused, by `by`
+    PAUSED = "paused"  # its queue `name` is paused, by `by`; with `words`, it is its tenant `name`
 
 
 class Holder(msgspec.Struct, frozen=True):
@@ -44,6 +44,7 @@ class HeldBy(msgspec.Struct, frozen=True, kw_only=True):
     by: str | None = None
     number: int | None = None
     limit: int | None = None
+    words: str | None = None  # why its tenant is paused
     job: Holder | None = None
 
 
@@ -66,6 +67,8 @@ class HeldRow(msgspec.Struct, frozen=True):
     saga_waits: str | None
     holder: str | None  # the id of the job with its turn, or with one of the slots
     number: int | None  # of slots that are taken, or of ready jobs of its tenant
+    pause: str | None  # the words of its tenant's pause,
+    pauser: str | None  # and whose it is
 
 
 _OF_JOB = re.compile(r"/([0-9a-f-]{36})/\d+$")  # a task's lock is owned by worker/job/token
@@ -81,8 +84,14 @@ def holders(rows: Iterable[HeldRow]) -> list[str]:
     return sorted({found for row in rows if (found := row.holder or job_of(row.owner)) is not None})
 
 
+# A pause of its tenant is what keeps a job from running that is held for these reasons, or ready.
+_BY_TENANT = (None, Held.ARRIVED, Held.PAUSED, Held.TENANT)
+
+
 def held_by(row: HeldRow, found: Mapping[str, Holder]) -> HeldBy | None:
     """None: it is ready, and a worker may take it."""
+    if row.pause is not None and row.held in _BY_TENANT:
+        return HeldBy(reason=HeldFor.PAUSED, name=row.tenant, by=row.pauser, words=row.pause)
     if row.held is None:
         if row.paused_by is None:
             return None
@@ -101,6 +110,7 @@ def _held_by(row: HeldRow, held: Held, holder: Holder | None) -> HeldBy:
         )
     names = {
         Held.ORDERING: row.ordered,
+        Held.PAUSED: row.tenant,  # resumed just now: the next promote lets it go
         Held.TENANT: row.tenant,
         Held.GUARD: row.gate,
         Held.WAITING: row.saga_waits,

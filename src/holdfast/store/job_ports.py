@@ -14,6 +14,7 @@ from holdfast.store.records import (
     JobRecord,
     NewJob,
     Paused,
+    PausedTenant,
     Pruned,
     Renewal,
     Replayed,
@@ -237,6 +238,17 @@ class Queues(Protocol):
 
     async def resume(self, queue: str, *, by: str) -> None: ...
     async def paused(self) -> list[Paused]: ...
+
+
+class Tenants(Protocol):
+    async def pause(self, key: str, *, reason: str, by: str, tx: object | None = None) -> None:
+        """No job of the tenant is claimed from the commit on; what runs goes on. One that is paused stays as it is."""
+
+    async def resume(self, key: str, *, by: str, tx: object | None = None) -> None:
+        """Its jobs are let go in the order in which they became due, and those that come meanwhile after them."""
+
+    async def paused(self) -> list[PausedTenant]:
+        """The longest pause first."""
 
 
 class History(Protocol):

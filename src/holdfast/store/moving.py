@@ -37,8 +37,8 @@ class Place(msgspec.Struct, frozen=True):
     """Where a queued job waits, as far as another time changes it."""
 
     held: Held | None
-    in_line: bool  # it has an order, and it is not its turn
-    shares: bool  # it has a concurrency key or a tenant
+    in_line: bool  # it has an order that is not one of times, and it is not its turn
+    shares: bool  # it has a concurrency key or a tenant, or needs a turn as soon as it is due
 
 
 def place_after(place: Place, *, due: bool) -> Held | None:

@@ -9,7 +9,7 @@ from holdfast.store.cache_ports import Cache
 from holdfast.store.event_ports import Groups, Inbox, Outbox, Strays
 from holdfast.store.findings import Finding
 from holdfast.store.fleet_ports import Guards, Keys, Leases, Schedules, Sessions
-from holdfast.store.job_ports import Claims, Dead, History, Holds, Jobs, Queues, Steps, Wakeups
+from holdfast.store.job_ports import Claims, Dead, History, Holds, Jobs, Queues, Steps, Tenants, Wakeups
 from holdfast.store.records import (
     AuditEntry,
 )
@@ -58,6 +58,8 @@ class Store(Protocol):
     def wakeups(self) -> Wakeups: ...
     @property
     def queues(self) -> Queues: ...
+    @property
+    def tenants(self) -> Tenants: ...
     @property
     def history(self) -> History: ...
     @property

@@ -40,6 +40,7 @@ class NewJob(msgspec.Struct, frozen=True, kw_only=True, gc=False):  # texts and 
     )
     unique: str | None = None  # at most one job with this key that is not over
     ordered: str | None = None  # one at a time with this key, in the order of enqueueing
+    by_time: bool = False  # in the order of their times instead
     concurrency: str | None = None  # at most `concurrency_limit` at a time with this key
     concurrency_limit: int | None = None
     tenant: str | None = None  # tenants of one queue take turns
@@ -64,6 +65,8 @@ class NewJob(msgspec.Struct, frozen=True, kw_only=True, gc=False):  # texts and 
         check_args(self.args)
         _check_times(self)
         _check_keys(self)
+        if self.by_time is not False:
+            _check_by_time(self)
 
     @property
     def is_plain(self) -> bool:
@@ -91,6 +94,11 @@ class NewJob(msgspec.Struct, frozen=True, kw_only=True, gc=False):  # texts and 
     def keyed(self) -> bool:
         """Whether promote must look at it before it can be ready."""
         return self.ordered is not None or self.concurrency is not None or self.tenant is not None
+
+    @property
+    def has_place(self) -> bool:
+        """Whether it stands in the line of its order from its enqueue on, whatever its time."""
+        return self.ordered is not None and not self.by_time
 
 
 UNBOUNDED = 1_000_000_000  # a `max_waiting` that is never reached: with one, waiting jobs of a task can be counted quickly
@@ -184,6 +192,15 @@ def _check_keys(job: NewJob) -> None:
         _check_concurrency(job)
     if job.max_waiting is not None:
         _set(job, "max_waiting", check_int("max_waiting", job.max_waiting, 1, 1_000_000_000))
+
+
+def _check_by_time(job: NewJob) -> None:
+    if not isinstance(job.by_time, bool):
+        raise UsageError(f"by_time is True or False, not {show(job.by_time)}.")
+    if job.ordered is None:
+        raise UsageError(
+            "by_time is the order of jobs with `ordered`, and this job has none. Give both, or neither."
+        )
 
 
 def _check_key(job: NewJob, kind: str) -> None:
@@ -388,6 +405,13 @@ class Paused(msgspec.Struct, frozen=True):
     at: float
 
 
+class PausedTenant(msgspec.Struct, frozen=True):
+    tenant: str
+    reason: str
+    by: str
+    at: float
+
+
 class Lease(msgspec.Struct, frozen=True):
     """A time-limited right on a named thing."""
 
@@ -428,3 +452,8 @@ class AuditEntry(msgspec.Struct, frozen=True, kw_only=True):
         for kind in ("before", "after", "request_id"):
             if (text := getattr(self, kind)) is not None:
                 check_text(kind, text)
+
+
+def paused_entry(tenant: str, reason: str, by: str) -> AuditEntry:
+    after = msgspec.json.encode({"reason": reason}).decode()
+    return AuditEntry(actor=by, action="tenant.paused", subject=f"tenant:{tenant}", after=after)

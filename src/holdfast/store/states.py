@@ -21,6 +21,7 @@ class Held(StrEnum):
     ORDERING = "ordering"  # a job before it with the same ordering key is not over
     TIME = "time"  # its time has not come
     CONCURRENCY = "concurrency"  # all slots of its concurrency key are taken
+    PAUSED = "paused"  # its tenant is paused
     TENANT = "tenant"  # its tenant has a full window of ready jobs
     GUARD = "guard"  # its guard refused
     WAITING = "waiting"  # its saga waits for a signal, an event, another saga or a person

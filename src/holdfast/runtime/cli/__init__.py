@@ -29,6 +29,7 @@ from holdfast.runtime.cli import (
     relay,
     sagas,
     schedules,
+    tenants,
     trace,
     unknown,
     vault,
@@ -41,7 +42,7 @@ from holdfast.runtime.cli.parser import Parser
 __all__ = ["main"]
 
 GROUPS = (
-    worker, workers, relay, jobs, dead, unknown, outbox, trace, queues, schedules, sagas, locks, guards, views, cache, vault, migrate, health, doctor, demo
+    worker, workers, relay, jobs, dead, unknown, outbox, trace, queues, tenants, schedules, sagas, locks, guards, views, cache, vault, migrate, health, doctor, demo
 )  # fmt: skip
 
 _SILENT = logging.NullHandler()

@@ -66,7 +66,9 @@ def _unknown_task(held: HeldBy, _: float, whole: bool) -> str:
 
 
 def _paused(held: HeldBy, _: float, __: bool) -> str:
-    return f"queue {show(held.name)} is paused, by {held.by}"
+    if held.words is None:
+        return f"queue {show(held.name)} is paused, by {held.by}"
+    return f"tenant {show(held.name)} is paused, by {held.by}: {held.words}"
 
 
 _WORDS = {

@@ -8,11 +8,11 @@ from typing import Any
 
 import msgspec
 
-from holdfast.store.fairness import Tour, of_each, places_for
+from holdfast.store.fairness import PLACES, Tour, braid, of_each, places_for
 from holdfast.store.ladder import climb
 from holdfast.store.postgres.connection import BEGIN
 from holdfast.store.postgres.locks import Keys, Lock, take_own
-from holdfast.store.postgres.promotion import apply, look_at
+from holdfast.store.postgres.promotion import apply, fill_windows, look_at
 from holdfast.store.postgres.rows import WAITING, same_id, to_waiting
 from holdfast.store.statements import Procedure, Statement
 
@@ -62,13 +62,23 @@ class Past:
         return len(self.orders) + len(self.slots) + len(self.jobs)
 
 
-def find_candidates(limit: int, past: Past) -> Procedure[tuple[list[Candidate], list[Candidate]]]:
-    """Without locks: what has arrived, and what is due."""
-    rows = yield Statement(_CANDIDATES, (limit, *past.passed))
-    found = {True: list[Candidate](), False: list[Candidate]()}
-    for *candidate, is_due in rows:
-        found[is_due].append(_to_candidate(candidate))
-    return found[False], found[True]
+class Found(msgspec.Struct, frozen=True):
+    arrived: list[Candidate]
+    due: list[Candidate]  # and those of tenants that were resumed
+    released: list[str]  # tenants that were resumed, and have nothing left that is held for that
+
+
+def find_candidates(limit: int, past: Past) -> Procedure[Found]:
+    """Without locks."""
+    rows = yield Statement(_CANDIDATES, (limit, *past.passed, PLACES))
+    found: dict[str, list[Candidate]] = {"arrived": [], "due": [], "released": []}
+    released: list[str] = []
+    for *candidate, kind in rows:
+        if kind == "none left":
+            released.append(candidate[1])
+        else:
+            found[kind].append(_to_candidate(candidate))
+    return Found(found["arrived"], braid(found["due"], found["released"]), released)
 
 
 def find_some_of_each(room: int, past: Past, tour: Tour) -> Procedure[list[Candidate]]:
@@ -106,15 +116,25 @@ SELECT queue, tenant FROM place LIMIT $3"""
 _NOT_PAST = """(ordering_key IS NULL OR NOT ordering_key = ANY($2::text[]))
         AND (ordering_key IS NOT NULL OR concurrency_key IS NULL OR NOT concurrency_key = ANY($3::text[]))
         AND NOT id = ANY($4::uuid[])"""
+_RESUMED = """SELECT r.key, count(*) OVER () AS number FROM (
+        SELECT key FROM holdfast.tenant WHERE resumed_at IS NOT NULL ORDER BY key LIMIT $5) r"""
 _CANDIDATES = f"""
 SELECT * FROM (
-    SELECT id::text, ordering_key, concurrency_key, rank, false FROM holdfast.job
+    SELECT id::text, ordering_key, concurrency_key, rank, 'arrived' FROM holdfast.job
     WHERE held = 'arrived' AND {_NOT_PAST} ORDER BY rank LIMIT $1) arrived
 UNION ALL
 SELECT * FROM (
-    SELECT id::text, ordering_key, concurrency_key, rank, true FROM holdfast.job
+    SELECT id::text, ordering_key, concurrency_key, rank, 'due' FROM holdfast.job
     WHERE held = 'time' AND run_at <= (SELECT holdfast.now()) AND {_NOT_PAST}
-    ORDER BY run_at, rank LIMIT $1) due"""
+    ORDER BY run_at, rank LIMIT $1) due
+UNION ALL
+SELECT f.* FROM ({_RESUMED}) t CROSS JOIN LATERAL (
+    SELECT id::text, ordering_key, concurrency_key, rank, 'released' FROM holdfast.job j
+    WHERE j.held = 'paused' AND j.tenant = t.key AND {_NOT_PAST}
+    ORDER BY j.priority DESC, j.rank LIMIT greatest($1 / t.number, 1)) f
+UNION ALL
+SELECT NULL, t.key, NULL, 0, 'none left' FROM ({_RESUMED}) t
+WHERE NOT EXISTS (SELECT FROM holdfast.job j WHERE j.held = 'paused' AND j.tenant = t.key)"""
 _PLACE = "(j.queue, coalesce(j.tenant, ''), j.rank)"
 # None whose order has an earlier job that is not looked at: it would overtake that one.
 _SOME_OF_EACH = f"""
@@ -143,6 +163,7 @@ def promote(candidates: Sequence[Candidate], *, window: int) -> Procedure[Looked
     waiting = [to_waiting(row) for row in rows]
     facts = yield from look_at(waiting, behind=True)
     yield from apply(climb(waiting, facts, window=window))
+    yield from fill_windows(facts.lines_with_room(window), window=window)
     return Looked(len(waiting), passed_over)
 
 
@@ -164,5 +185,6 @@ def _apart(
 _STILL_WAITING = f"""
 SELECT {WAITING} FROM unnest($1::uuid[]) WITH ORDINALITY AS g(id, place), holdfast.job w
 WHERE {same_id("g", "w")}
-    AND CASE w.held WHEN 'arrived' THEN true WHEN 'time' THEN w.run_at <= holdfast.now() END
+    AND CASE w.held WHEN 'arrived' THEN true WHEN 'time' THEN w.run_at <= holdfast.now()
+        WHEN 'paused' THEN EXISTS (SELECT FROM holdfast.tenant t WHERE t.key = w.tenant AND t.resumed_at IS NOT NULL) END
 ORDER BY g.place FOR UPDATE OF w SKIP LOCKED"""

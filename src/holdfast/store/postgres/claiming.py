@@ -23,7 +23,9 @@ wanted AS MATERIALIZED (
     WHERE NOT EXISTS (SELECT FROM holdfast.queue q WHERE q.name = w.queue))"""
 _FIT = """j.state = 'queued' AND j.held IS NULL
             AND (j.expires_at IS NULL OR j.expires_at > (SELECT now FROM fence))
-            AND (j.token IS NULL OR j.token < (SELECT token FROM fence))"""
+            AND (j.token IS NULL OR j.token < (SELECT token FROM fence))
+            AND CASE WHEN j.tenant IS NULL THEN true ELSE NOT EXISTS (
+                SELECT FROM holdfast.tenant t WHERE t.key = j.tenant AND t.resumed_at IS NULL) END"""
 
 
 def _ready(begin: str) -> str:

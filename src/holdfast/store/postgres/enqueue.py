@@ -183,6 +183,7 @@ def _columns(jobs: Sequence[NewJob]) -> tuple[list[Any], ...]:
         [job.guard for job in jobs],
         [job.max_waiting for job in jobs],
         [job.within for job in jobs],
+        [job.by_time for job in jobs],
     )
 
 
@@ -195,12 +196,13 @@ given AS MATERIALIZED (
     FROM (SELECT holdfast.now() AS now) clock, unnest($1::uuid[], $2::text[], $3::text[], $4::text[], $5::smallint[],
         $6::int[], $7::text[], $8::text[], $9::text[], $10::float8[], $11::float8[], $12::float8[], $13::float8[],
         $14::text[], $15::text[], $16::text[], $17::int[], $18::text[], $19::text[], $20::int[],
-        $21::float8[]{turns})
+        $21::float8[], $22::bool[]{turns})
     AS g(id, task, queue, args, priority, generation, correlation_id, causation_id, trace, delay, at, expires, deadline,
-        unique_key, ordering_key, concurrency_key, concurrency_limit, tenant, guard, max_waiting, within{turn}))"""
+        unique_key, ordering_key, concurrency_key, concurrency_limit, tenant, guard, max_waiting, within,
+        by_time{turn}))"""
 _PLAIN_GIVEN = _GIVEN.format(free="false", turns="", turn="")
 _GIVEN_IN_TURN = _GIVEN.format(
-    free=f"g.turn IS NOT NULL AND {nobody_in('g.ordering_key')}", turns=", $22::bool[]", turn=", turn"
+    free=f"g.turn IS NOT NULL AND {nobody_in('g.ordering_key')}", turns=", $23::bool[]", turn=", turn"
 )
 _HELD_BY_OTHER = """
     SELECT FROM holdfast.job j WHERE j.unique_key = g.unique_key AND j.unique_key IS NOT NULL AND j.state <> 'dead'"""
@@ -244,14 +246,14 @@ def _insert_sql(*, unique: bool, bounded: bool, again: bool, impatient: bool, tu
 stored AS (
     INSERT INTO holdfast.job (id, task, queue, args, priority, generation, correlation_id, causation_id, trace, rank,
         enqueued_at, run_at, expires_at, deadline, unique_key, ordering_key, concurrency_key, concurrency_limit,
-        tenant, guard, bounded, has_turn, held, due_at)
+        tenant, guard, bounded, by_time, has_turn, held, due_at)
     SELECT g.id, g.task, g.queue, g.args, g.priority, g.generation, g.correlation_id, g.causation_id, g.trace, g.rank,
         g.now, g.run_at, least(g.now + make_interval(secs => g.expires), {_DEADLINE}), {_DEADLINE}, g.unique_key,
-        g.ordering_key, g.concurrency_key, g.concurrency_limit, g.tenant, g.guard, g.max_waiting IS NOT NULL,
+        g.ordering_key, g.concurrency_key, g.concurrency_limit, g.tenant, g.guard, g.max_waiting IS NOT NULL, g.by_time,
         {"g.is_free AND g.turn" if turns else "false"},
         CASE {"WHEN g.is_free THEN CASE WHEN NOT g.turn THEN 'ordering' END" if turns else ""}
-            WHEN coalesce(g.ordering_key, g.concurrency_key, g.tenant) IS NOT NULL THEN 'arrived'
-            WHEN g.run_at > g.now THEN 'time' END,
+            WHEN g.run_at > g.now AND (g.ordering_key IS NULL OR g.by_time) THEN 'time'
+            WHEN coalesce(g.ordering_key, g.concurrency_key, g.tenant) IS NOT NULL THEN 'arrived' END,
         g.run_at
     FROM given g WHERE {" AND ".join(tests)} {"ORDER BY g.unique_key" if unique else ""}
     ON CONFLICT {"" if unique else "(id)"} DO NOTHING RETURNING id, held)""")

@@ -32,10 +32,12 @@ SELECT j.id::text, j.held, j.queue, j.task, date_part('epoch', j.run_at), j.orde
             WHERE t.concurrency_key = j.concurrency_key AND t.slot IS NOT NULL)
         WHEN 'tenant' THEN (SELECT count(*) FROM holdfast.job AS t
             WHERE t.queue = j.queue AND t.tenant = j.tenant AND t.tenant IS NOT NULL AND t.state = 'queued'
-                AND t.held IS NULL) END
+                AND t.held IS NULL) END,
+    n.reason, n.paused_by
 FROM holdfast.job AS j
     LEFT JOIN holdfast.lease AS l ON j.held = 'time' AND l.name = j.waits_for AND l.until > (SELECT holdfast.now())
     LEFT JOIN holdfast.queue AS p ON p.name = j.queue
+    LEFT JOIN holdfast.tenant AS n ON n.key = j.tenant AND n.resumed_at IS NULL
 WHERE j.id = ANY($1::uuid[]) AND j.state = 'queued'"""
 _HOLDERS = """
 SELECT id::text, task, state, CASE WHEN state = 'running' THEN date_part('epoch', started_at) END

@@ -12,7 +12,7 @@ from holdfast.kernel.telemetry import note
 from holdfast.store.batching import is_one_items_fault
 from holdfast.store.edge import checked
 from holdfast.store.fairness import Tour, choose, is_crowd, room_for
-from holdfast.store.postgres import gates, held
+from holdfast.store.postgres import gates, held, tenants
 from holdfast.store.postgres.candidates import (
     IN_ORDER,
     Candidate,
@@ -116,7 +116,10 @@ class Holds(Subject):
 
     async def _find(self, limit: int, past: Past) -> list[Candidate]:
         """What has arrived, in a crowd some of each tenant, then what is due."""
-        arrived, due = await self._database.read(partial(find_candidates, limit, past))
+        found = await self._database.read(partial(find_candidates, limit, past))
+        if found.released:
+            await self._database.atomic(partial(tenants.forget, found.released), repeatable=True)
+        arrived, due = found.arrived, found.due
         room, fair = room_for(due, limit), list[Candidate]()
         if is_crowd(arrived, room):
             make = partial(find_some_of_each, room, past, self._tour)
@@ -201,6 +204,7 @@ class Holds(Subject):
         return gone
 
     async def repair(self, *, limit: int = 500) -> int:
+        await self._database.atomic(tenants.repair, repeatable=True)
         missed = await self._database.read(partial(find_missed, window=WINDOW, limit=limit))
         if not missed.keys and not missed.places:
             return 0

@@ -16,12 +16,14 @@ def move(job_id: str, wish: Move) -> Procedure[State | None]:
     if not isinstance(met, Locked):
         return met
     rows = yield Statement(_FOUND, (job_id, wish.at, wish.delay))
-    held, in_line, due, queue, concurrency, tenant, has_slot, saga = rows[0]
+    held, by_time, has_no_turn, due, queue, concurrency, tenant, has_slot, saga = rows[0]
     if saga is not None:
         raise saga_verdicts.refuse_move(job_id, saga)
     before = after = None if held is None else Held(held)
     if wish.is_timed:
-        after = place_after(Place(before, in_line, concurrency is not None or tenant is not None), due=due)
+        needs_turn = has_no_turn and by_time
+        shares = needs_turn or concurrency is not None or tenant is not None
+        after = place_after(Place(before, has_no_turn and not needs_turn, shares), due=due)
     yield Statement(
         _MOVE, (job_id, wish.at, wish.delay, wish.priority, after, before is not None and after is None)
     )
@@ -35,7 +37,7 @@ def move(job_id: str, wish: Move) -> Procedure[State | None]:
 
 _AT = "coalesce(to_timestamp($2::float8), holdfast.now() + make_interval(secs => $3::float8))"
 _FOUND = f"""
-SELECT j.held, j.ordering_key IS NOT NULL AND NOT j.has_turn, coalesce({_AT} <= holdfast.now(), false), j.queue,
+SELECT j.held, j.by_time, j.ordering_key IS NOT NULL AND NOT j.has_turn, coalesce({_AT} <= holdfast.now(), false), j.queue,
     j.concurrency_key, j.tenant, j.slot IS NOT NULL,
     (SELECT s.id FROM holdfast.saga s WHERE s.job_id = j.id AND s.finished_at IS NULL)
 FROM holdfast.job j WHERE j.id = $1::uuid"""

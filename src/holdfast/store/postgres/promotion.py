@@ -51,7 +51,10 @@ SELECT {WAITING} FROM free CROSS JOIN LATERAL (
 
 
 def look_at(waiting: Sequence[Waiting], *, behind: bool) -> Procedure[Facts]:
-    """What is taken of the keys of these jobs. `behind`: a turn is taken too when an earlier job waits for it."""
+    """What is taken of the keys of these jobs.
+
+    `behind`: a turn is taken too when an earlier job waits for it, and a window is full when one waits for that.
+    """
     orders = (
         {job.ordered for job in waiting if job.ordered is not None and not job.has_turn} if behind else ()
     )
@@ -60,15 +63,33 @@ def look_at(waiting: Sequence[Waiting], *, behind: bool) -> Procedure[Facts]:
     facts = Facts()
     if not (orders or slots or places):
         return facts
-    params = (sorted(orders), sorted(slots), [queue for queue, _ in places], [tenant for _, tenant in places])
+    queues, tenants = [queue for queue, _ in places], [tenant for _, tenant in places]
+    params = (sorted(orders), sorted(slots), queues, tenants, behind)
+    stopped: list[str] = []
     for kind, name, tenant, number in (yield Statement(_FACTS, params)):
         if kind == "turn":
             facts.turns.add(name)
         elif kind == "slot":
             facts.slots.setdefault(name, set()).add(number)
-        else:
+        elif kind == "ready":
             facts.ready[name, tenant] = number
+        elif kind == "line":
+            facts.lines.add((name, tenant))
+        else:
+            stopped.append(name)
+    if stopped:
+        yield from _keep_stopped(stopped, facts)
     return facts
+
+
+def _keep_stopped(stopped: Sequence[str], facts: Facts) -> Procedure[None]:
+    """With their rows locked, so that none is forgotten before the jobs that are held for it can be seen.
+
+    One that another has just now is taken for running: what is ready of it is not claimed while it is paused.
+    """
+    sql = "SELECT key, resumed_at IS NULL FROM holdfast.tenant WHERE key = ANY($1::text[]) FOR SHARE SKIP LOCKED"
+    for key, is_paused in (yield Statement(sql, (sorted(set(stopped)),))):
+        (facts.paused if is_paused else facts.resumed).add(key)
 
 
 _FACTS = """
@@ -82,17 +103,26 @@ UNION ALL
 SELECT 'ready', p.queue, p.tenant, count(j.id)::int
     FROM unnest($3::text[], $4::text[]) AS p(queue, tenant) JOIN holdfast.job j
         ON j.queue = p.queue AND j.tenant = p.tenant AND j.tenant IS NOT NULL AND j.state = 'queued' AND j.held IS NULL
-    GROUP BY 1, 2, 3"""
+    GROUP BY 1, 2, 3
+UNION ALL
+SELECT 'line', p.queue, p.tenant, 0 FROM unnest($3::text[], $4::text[]) AS p(queue, tenant) WHERE $5::bool AND EXISTS (
+    SELECT FROM holdfast.job j WHERE j.queue = p.queue AND j.tenant = p.tenant AND j.held = 'tenant')
+UNION ALL
+SELECT 'stopped', t.key, NULL, 0 FROM holdfast.tenant t WHERE t.key = ANY($4::text[])"""
 
 
 def apply(steps: Sequence[Rung]) -> Procedure[int]:
-    """Write the decisions; returns how many became ready. Those are served after what was ready before them."""
+    """Write the decisions; returns how many became ready.
+
+    Those, and the others whose time has come, are served after what was there before them.
+    """
     if steps:
         columns = (
             [step.job_id for step in steps],
             [None if step.held is None else step.held.value for step in steps],
             [step.has_turn for step in steps],
             [step.slot for step in steps],
+            [step.goes_last for step in steps],
         )
         yield Statement(_APPLY, columns)
     return sum(step.held is None for step in steps)
@@ -100,14 +130,14 @@ def apply(steps: Sequence[Rung]) -> Procedure[int]:
 
 _APPLY = f"""
 WITH steps AS MATERIALIZED (
-    SELECT s.*, CASE WHEN s.held IS NULL THEN nextval('holdfast.rank') END AS rank
-    FROM unnest($1::uuid[], $2::text[], $3::bool[], $4::int[]) AS s(id, held, has_turn, slot))
+    SELECT s.*, CASE WHEN s.goes_last THEN nextval('holdfast.rank') END AS rank
+    FROM unnest($1::uuid[], $2::text[], $3::bool[], $4::int[], $5::bool[]) AS s(id, held, has_turn, slot, goes_last))
 UPDATE holdfast.job j SET held = s.held, has_turn = s.has_turn, slot = s.slot, rank = coalesce(s.rank, j.rank)
 FROM steps s WHERE {same_id("s")} AND j.state = 'queued'"""
 
 
 def fill_windows(places: Sequence[tuple[str, str]], *, window: int) -> Procedure[int]:
-    """Make jobs of these tenants ready until each has `window` ready ones."""
+    """Make jobs of these tenants ready until each has `window` ready ones, unless it is paused."""
     if not places:
         return 0
     rows = yield Statement(_FILL, ([queue for queue, _ in places], [tenant for _, tenant in places], window))
@@ -117,7 +147,9 @@ def fill_windows(places: Sequence[tuple[str, str]], *, window: int) -> Procedure
 # No lock on the tenant: two at once may exceed the window a little, and a window is a share, not a limit.
 _FILL = f"""
 WITH next AS MATERIALIZED (
-    SELECT w.id, nextval('holdfast.rank') AS rank FROM unnest($1::text[], $2::text[]) AS p(queue, tenant)
+    SELECT w.id, nextval('holdfast.rank') AS rank FROM (
+        SELECT g.* FROM unnest($1::text[], $2::text[]) AS g(queue, tenant)
+        WHERE NOT EXISTS (SELECT FROM holdfast.tenant t WHERE t.key = g.tenant AND t.resumed_at IS NULL)) p
     CROSS JOIN LATERAL (
         SELECT count(*) AS number FROM holdfast.job r WHERE r.queue = p.queue AND r.tenant = p.tenant
             AND r.tenant IS NOT NULL AND r.state = 'queued' AND r.held IS NULL) ready

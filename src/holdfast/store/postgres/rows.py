@@ -21,7 +21,7 @@ CLAIM = f"""j.id::text, j.token, date_part('epoch', j.lease_until), j.task, j.qu
     coalesce(j.steps_of = j.generation, false), {IS_DECIDED}, j.put_offs"""
 # In the order of Waiting's fields.
 WAITING = """w.id::text, w.queue, coalesce(w.run_at <= holdfast.now(), true), w.ordering_key, w.has_turn,
-    w.concurrency_key, w.concurrency_limit, w.slot, w.tenant"""
+    w.concurrency_key, w.concurrency_limit, w.slot, w.tenant, w.held, w.by_time"""
 # Moved to the history as they are.
 _MOVED = (
     "id, token, enqueued_at, started_at, attempt, interruptions, generation, priority, task, queue, args, worker, "

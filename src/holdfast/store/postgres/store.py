@@ -37,6 +37,7 @@ from holdfast.store.postgres.schedules import Schedules
 from holdfast.store.postgres.sessions import Sessions
 from holdfast.store.postgres.steps import Steps
 from holdfast.store.postgres.strays import Strays
+from holdfast.store.postgres.tenants import Tenants
 from holdfast.store.postgres.transaction import Executor, PostgresTx
 from holdfast.store.postgres.url import Target, parse
 from holdfast.store.postgres.versions import Versions
@@ -78,6 +79,7 @@ class PostgresStore:
         self.dead = Dead(self)
         self.steps = Steps(self)
         self.queues = Queues(self)
+        self.tenants = Tenants(self)
         self.history = History(self)
         self.leases = Leases(self)
         self.sessions = Sessions(self)

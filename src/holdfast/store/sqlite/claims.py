@@ -13,7 +13,7 @@ from holdfast.store.records import Claim, Finish, Renewal, Rescue
 from holdfast.store.sqlite import settling
 from holdfast.store.sqlite.connection import Db, numbers
 from holdfast.store.sqlite.finishes import finish, release, settle
-from holdfast.store.sqlite.moves import fill_window
+from holdfast.store.sqlite.moves import IS_PAUSED, fill_window
 from holdfast.store.sqlite.rescues import rescue, rescue_worker
 from holdfast.store.sqlite.rows import CLAIM, Row, to_claim
 from holdfast.store.sqlite.subject import Subject
@@ -21,7 +21,8 @@ from holdfast.store.sqlite.subject import Subject
 _FROM = f"""
     SELECT j.id, {CLAIM.format(attempt="q.attempt + 1", alone=":alone")}
     FROM holdfast_queued AS q CROSS JOIN holdfast_job AS j ON j.seq = q.seq
-    WHERE q.queue = :queue AND q.held IS NULL AND (q.expires_at IS NULL OR q.expires_at > :now) AND"""
+    WHERE q.queue = :queue AND q.held IS NULL AND (q.expires_at IS NULL OR q.expires_at > :now)
+        AND (q.tenant IS NULL OR NOT EXISTS ({IS_PAUSED.replace("?", "q.tenant")})) AND"""
 _READY = f"{_FROM} NOT q.suspect ORDER BY q.priority DESC, q.rank LIMIT :most"
 _SUSPECT = f"{_FROM} q.suspect ORDER BY q.rank LIMIT :most"
 
@@ -45,8 +46,9 @@ def claim(db: Db, wants: Mapping[str, int], *, lease: float, worker: str) -> lis
 
 def claim_suspect(db: Db, queues: Sequence[str], *, lease: float, worker: str) -> Claim | None:
     """The oldest of all these queues."""
-    sql = """SELECT min(rank) FROM holdfast_queued WHERE queue = ? AND held IS NULL AND suspect
-        AND (expires_at IS NULL OR expires_at > ?)"""
+    sql = f"""SELECT min(rank) FROM holdfast_queued WHERE queue = ? AND held IS NULL AND suspect
+        AND (expires_at IS NULL OR expires_at > ?)
+        AND (tenant IS NULL OR NOT EXISTS ({IS_PAUSED.replace("?", "tenant")}))"""
     heads = [(db.value(sql, queue, db.now), queue) for queue in queues if not _paused(db, queue)]
     for _, queue in sorted(head for head in heads if head[0] is not None):
         for claim in _take(db, _SUSPECT, queue, 1, lease=lease, worker=worker, alone=True, token=None):

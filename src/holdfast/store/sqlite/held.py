@@ -33,11 +33,13 @@ _ROWS = """
             WHEN 'concurrency' THEN (SELECT min(s.seq) FROM holdfast_slot AS s WHERE s.key = j.concurrency_key) END),
         CASE q.held WHEN 'concurrency' THEN (SELECT count(*) FROM holdfast_slot AS s WHERE s.key = j.concurrency_key)
             WHEN 'tenant' THEN (SELECT count(*) FROM holdfast_queued AS w
-                WHERE w.queue = q.queue AND w.tenant = q.tenant AND w.tenant IS NOT NULL AND w.held IS NULL) END
+                WHERE w.queue = q.queue AND w.tenant = q.tenant AND w.tenant IS NOT NULL AND w.held IS NULL) END,
+        n.reason, n.paused_by
     FROM json_each(?1) AS g CROSS JOIN holdfast_job AS j ON j.id = g.value
     CROSS JOIN holdfast_queued AS q ON q.seq = j.seq
     LEFT JOIN holdfast_lease AS l ON l.name = q.waits_for AND l.until > ?2
-    LEFT JOIN holdfast_queue AS p ON p.name = j.queue"""
+    LEFT JOIN holdfast_queue AS p ON p.name = j.queue
+    LEFT JOIN holdfast_tenant AS n ON n.key = j.tenant AND n.resumed_at IS NULL"""
 _HOLDERS = """
     SELECT j.id, j.task, CASE WHEN r.seq IS NOT NULL THEN 'running' WHEN q.seq IS NOT NULL THEN 'queued'
         ELSE coalesce(p.state, 'succeeded') END, r.started_at

@@ -9,10 +9,10 @@ import msgspec
 
 from holdfast.kernel.errors import CommitUnknown
 from holdfast.store.edge import checked
-from holdfast.store.fairness import Place, Tour, choose, is_crowd, of_each, places_for, room_for
+from holdfast.store.fairness import Place, Tour, braid, choose, is_crowd, of_each, places_for, room_for
 from holdfast.store.ladder import Waiting
 from holdfast.store.records import Claim, Gated, JobRecord, queued_among, with_reasons
-from holdfast.store.sqlite import finishes, gates, held, moves, settling
+from holdfast.store.sqlite import finishes, gates, held, moves, settling, tenants
 from holdfast.store.sqlite.connection import Db
 from holdfast.store.sqlite.moves import WINDOW, Freed, expire_queued, fill_window, look, pass_on
 from holdfast.store.sqlite.rows import WAITING
@@ -23,10 +23,10 @@ from holdfast.store.states import Held
 def promote(db: Db, *, window: int, limit: int, tour: Tour) -> int:
     oldest = look(db, f"{WAITING} WHERE q.held = 'arrived' ORDER BY q.rank LIMIT :most", most=limit)
     sql = f"{WAITING} WHERE q.held = 'time' AND q.run_at <= :now ORDER BY q.run_at, q.rank LIMIT :most"
-    due = look(db, sql, most=limit)
+    due = braid([*look(db, sql, most=limit).values()], tenants.released(db, limit))
     room = room_for(due, limit)
     fair = _some_of_each(db, tour, room) if is_crowd(oldest, room) else {}
-    waiting = choose([*oldest.values()], [*fair.values()], [*due.values()], limit)
+    waiting = choose([*oldest.values()], [*fair.values()], due, limit)
     moves.promote(db, waiting, window=window, behind=True)
     return len(waiting)
 
@@ -97,6 +97,7 @@ def expire(db: Db, *, limit: int) -> int:
 
 
 def repair(db: Db, *, limit: int) -> int:
+    tenants.repair(db)
     orders = db.rows(
         """SELECT DISTINCT ordering_key FROM holdfast_queued AS q
             WHERE held = 'ordering' AND NOT EXISTS (SELECT 1 FROM holdfast_turn WHERE key = q.ordering_key)
@@ -113,7 +114,8 @@ def repair(db: Db, *, limit: int) -> int:
     windows = db.rows(
         """SELECT queue, tenant FROM (SELECT DISTINCT queue, tenant FROM holdfast_queued WHERE held = 'tenant') AS w
             WHERE (SELECT count(*) FROM holdfast_queued AS q WHERE q.queue = w.queue AND q.tenant = w.tenant
-                AND q.tenant IS NOT NULL AND q.held IS NULL) < ? LIMIT ?""",
+                AND q.tenant IS NOT NULL AND q.held IS NULL) < ?
+            AND NOT EXISTS (SELECT 1 FROM holdfast_tenant AS t WHERE t.key = w.tenant AND t.resumed_at IS NULL) LIMIT ?""",
         WINDOW,
         limit,
     )

@@ -29,8 +29,8 @@ _FEW = 100  # jobs of one caller that may share it
 _JOB = """
     INSERT INTO holdfast_job (id, task, queue, priority, args, generation, bounded, enqueued_at, expires_at, deadline,
         unique_key, ordering_key, concurrency_key, concurrency_limit, tenant, guard,
-        correlation_id, causation_id, trace, due_at)
-    VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"""
+        correlation_id, causation_id, trace, due_at, by_time)
+    VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"""
 _QUEUED = """
     INSERT INTO holdfast_queued (seq, rank, priority, queue, held, run_at, expires_at, bounded_task,
         ordering_key, concurrency_key, tenant)
@@ -159,6 +159,7 @@ def _job_row(job: NewJob, now: float) -> Row:
         job.causation_id,
         job.trace,
         _run_at(job, now),
+        job.by_time,
     )
 
 
@@ -198,9 +199,9 @@ def _queued_row(job: NewJob, turn: bool | None, seq: int, rank: int, now: float)
 def _held(job: NewJob, turn: bool | None, *, is_due: bool) -> Held | None:
     if turn is not None:
         return None if turn else Held.ORDERING
-    if job.keyed:
-        return Held.ARRIVED
-    return None if is_due else Held.TIME
+    if not is_due and not job.has_place:
+        return Held.TIME
+    return Held.ARRIVED if job.keyed else None
 
 
 def get(db: Db, job_id: str) -> JobRecord | None:

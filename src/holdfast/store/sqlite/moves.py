@@ -101,12 +101,17 @@ def _next_for_slots(db: Db, key: str) -> dict[str, Waiting]:
 
 
 def fill_window(db: Db, queue: str, tenant: str, window: int) -> int:
-    """Make jobs of the tenant ready until it has `window` ready ones."""
+    """Make jobs of the tenant ready until it has `window` ready ones, unless it is paused."""
+    if db.value(IS_PAUSED, tenant):
+        return 0
     room = max(0, window - _ready(db, queue, tenant))
     sql = f"""{WAITING} WHERE q.queue = :queue AND q.tenant = :tenant AND q.held = 'tenant'
         ORDER BY q.priority DESC, q.rank LIMIT :room"""
     waiting = look(db, sql, queue=queue, tenant=tenant, room=room)
     return promote(db, list(waiting.values()), window=window, behind=False)
+
+
+IS_PAUSED = "SELECT 1 FROM holdfast_tenant WHERE key = ? AND resumed_at IS NULL"
 
 
 def look(db: Db, sql: str, **params: object) -> dict[str, Waiting]:
@@ -118,9 +123,14 @@ def look(db: Db, sql: str, **params: object) -> dict[str, Waiting]:
 def promote(db: Db, waiting: Sequence[Waiting], *, window: int, behind: bool) -> int:
     """Decide for each and write it; returns how many became ready.
 
-    `behind`: a turn counts as taken also when an earlier job waits for it, as newcomers must see it.
+    `behind`: a turn counts as taken also when an earlier job waits for it, and a window as full when one waits for that, as
+    newcomers must see it.
     """
-    return _apply(db, climb(waiting, _facts(db, waiting, behind=behind), window=window))
+    facts = _facts(db, waiting, behind=behind)
+    ready = _apply(db, climb(waiting, facts, window=window))
+    return ready + sum(
+        fill_window(db, *place, window) for place in (facts.lines_with_room(window) if behind else ())
+    )
 
 
 def _facts(db: Db, waiting: Sequence[Waiting], *, behind: bool) -> Facts:
@@ -133,7 +143,18 @@ def _facts(db: Db, waiting: Sequence[Waiting], *, behind: bool) -> Facts:
             found.slots[job.concurrency] = {slot for (slot,) in rows}
         if job.tenant is not None and (place := (job.queue, job.tenant)) not in found.ready:
             found.ready[place] = _ready(db, *place)
+            _look_at_tenant(db, place, found, behind=behind)
     return found
+
+
+def _look_at_tenant(db: Db, place: tuple[str, str], found: Facts, *, behind: bool) -> None:
+    if behind and db.value(_IN_LINE, *place):
+        found.lines.add(place)
+    if (row := db.row("SELECT resumed_at FROM holdfast_tenant WHERE key = ?", place[1])) is not None:
+        (found.paused if row[0] is None else found.resumed).add(place[1])
+
+
+_IN_LINE = "SELECT 1 FROM holdfast_queued WHERE queue = ? AND tenant = ? AND held = 'tenant' LIMIT 1"
 
 
 def _turn_taken(db: Db, key: str, *, behind: bool) -> bool:
@@ -150,19 +171,19 @@ def _ready(db: Db, queue: str, tenant: str) -> int:
 
 
 def _apply(db: Db, steps: Sequence[Rung]) -> int:
-    """Those that become ready are served after what was ready before them."""
+    """Those that become ready, or whose time has come, are served after what was there before them."""
     for step in steps:
         if step.has_turn and not step.job.has_turn:
             db.run("INSERT INTO holdfast_turn (key, seq) VALUES (?, ?)", step.job.ordered, step.job.row)
         if step.slot is not None and step.job.slot is None:
             sql = "INSERT INTO holdfast_slot (key, slot, seq) VALUES (?, ?, ?)"
             db.run(sql, step.job.concurrency, step.slot, step.job.row)
-    ready = [step.job.row for step in steps if step.held is None]
-    if ready:
-        rank = db.draw("rank", len(ready))
-        sql = "UPDATE holdfast_queued SET held = NULL, rank = ? WHERE seq = ?"
-        db.run_many(sql, [(rank + place, seq) for place, seq in enumerate(ready)])
-    held = [(step.held, step.job.row) for step in steps if step.held is not None]
+    last = [step for step in steps if step.goes_last]
+    if last:
+        rank = db.draw("rank", len(last))
+        sql = "UPDATE holdfast_queued SET held = ?, rank = ? WHERE seq = ?"
+        db.run_many(sql, [(step.held, rank + place, step.job.row) for place, step in enumerate(last)])
+    held = [(step.held, step.job.row) for step in steps if not step.goes_last]
     if held:
         db.run_many("UPDATE holdfast_queued SET held = ? WHERE seq = ?", held)
-    return len(ready)
+    return sum(step.held is None for step in steps)

@@ -11,7 +11,7 @@ from holdfast.store.states import Held, State
 from holdfast.store.story import Entry, tell
 
 _FOUND = """
-    SELECT j.seq, q.held, j.queue, j.ordering_key IS NOT NULL AND NOT EXISTS (
+    SELECT j.seq, q.held, j.queue, j.by_time, j.ordering_key IS NOT NULL AND NOT EXISTS (
             SELECT 1 FROM holdfast_turn AS t WHERE t.key = j.ordering_key AND t.seq = j.seq),
         j.concurrency_key, j.tenant, (SELECT s.id FROM holdfast_saga AS s WHERE s.job_id = j.id AND s.finished_at IS NULL)
     FROM holdfast_job AS j CROSS JOIN holdfast_queued AS q ON q.seq = j.seq WHERE j.id = ?"""
@@ -41,9 +41,11 @@ def move(db: Db, job_id: str, wish: Move) -> State | None:
 
 
 def _retime(db: Db, row: Row, at: float) -> None:
-    seq, held, queue, in_line, concurrency, tenant, _ = row
+    seq, held, queue, by_time, has_no_turn, concurrency, tenant, _ = row
     before = None if held is None else Held(held)
-    place = Place(before, bool(in_line), concurrency is not None or tenant is not None)
+    needs_turn = bool(has_no_turn and by_time)
+    shares = needs_turn or concurrency is not None or tenant is not None
+    place = Place(before, bool(has_no_turn) and not needs_turn, shares)
     after = place_after(place, due=at <= db.now)
     sql = "UPDATE holdfast_queued SET run_at = ?, held = ?, waits_for = NULL, reason = NULL, rank = coalesce(?, rank) WHERE seq = ?"
     db.run(sql, at, after, db.draw("rank") if after is None and before is not None else None, seq)

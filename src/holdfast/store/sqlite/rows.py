@@ -28,8 +28,8 @@ WAITING = (
     "SELECT j.id, j.queue, coalesce(q.run_at, 0) <= :now, j.ordering_key, "
     "EXISTS (SELECT 1 FROM holdfast_turn AS t WHERE t.key = j.ordering_key AND t.seq = j.seq), "
     "j.concurrency_key, j.concurrency_limit, "
-    "(SELECT s.slot FROM holdfast_slot AS s WHERE s.key = j.concurrency_key AND s.seq = j.seq), j.tenant, j.seq, q.rank "
-    "FROM holdfast_queued AS q CROSS JOIN holdfast_job AS j ON j.seq = q.seq"
+    "(SELECT s.slot FROM holdfast_slot AS s WHERE s.key = j.concurrency_key AND s.seq = j.seq), j.tenant, q.held, j.by_time, "
+    "j.seq, q.rank FROM holdfast_queued AS q CROSS JOIN holdfast_job AS j ON j.seq = q.seq"
 )
 # The fields of a JobRecord. What is over has only what a history needs.
 RECORD = """
@@ -59,8 +59,9 @@ def to_claim(row: Row, token: int, lease_until: float) -> Claim:
 
 
 def to_waiting(row: Row) -> Waiting:
-    job_id, queue, due, ordered, has_turn, *rest = row
-    return Waiting(job_id, queue, bool(due), ordered, bool(has_turn), *rest)
+    job_id, queue, due, ordered, has_turn, concurrency, limit, slot, tenant, was, by_time, *rest = row
+    keys = (concurrency, limit, slot, tenant)
+    return Waiting(job_id, queue, bool(due), ordered, bool(has_turn), *keys, was, bool(by_time), *rest)
 
 
 def to_record(row: Row) -> JobRecord:

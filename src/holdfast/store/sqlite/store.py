@@ -37,6 +37,7 @@ from holdfast.store.sqlite.schedules import Schedules
 from holdfast.store.sqlite.sessions import Sessions
 from holdfast.store.sqlite.steps import Steps
 from holdfast.store.sqlite.strays import Strays
+from holdfast.store.sqlite.tenants import Tenants
 from holdfast.store.sqlite.transaction import SqliteTx
 from holdfast.store.sqlite.versions import Versions
 from holdfast.store.sqlite.views import Views
@@ -77,6 +78,7 @@ class SqliteStore:
         self.dead = Dead(self)
         self.steps = Steps(self)
         self.queues = Queues(self)
+        self.tenants = Tenants(self)
         self.history = History(self)
         self.leases = Leases(self)
         self.sessions = Sessions(self)

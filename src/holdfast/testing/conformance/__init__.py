@@ -42,6 +42,7 @@ from holdfast.testing.conformance.leases import LeasesConformance
 from holdfast.testing.conformance.lost_answers import LostAnswersConformance, OneCommitConformance
 from holdfast.testing.conformance.names import NamesConformance
 from holdfast.testing.conformance.outbox import OutboxConformance
+from holdfast.testing.conformance.pauses import DueOrderConformance, PausesConformance
 from holdfast.testing.conformance.queues import QueuesConformance
 from holdfast.testing.conformance.relaying import RelayingConformance
 from holdfast.testing.conformance.saga_families import SagaFamiliesConformance
@@ -75,6 +76,7 @@ __all__ = [
     "DeadConformance",
     "DiagnosisConformance",
     "DoubtsConformance",
+    "DueOrderConformance",
     "FailingStatementsConformance",
     "GroupsConformance",
     "GuardsConformance",
@@ -89,6 +91,7 @@ __all__ = [
     "NamesConformance",
     "OneCommitConformance",
     "OutboxConformance",
+    "PausesConformance",
     "QueuesConformance",
     "RelayingConformance",
     "SagaFamiliesConformance",
@@ -132,6 +135,8 @@ class StoreConformance(
     UnknownConformance,
     DoubtsConformance,
     WakeupsConformance,
+    DueOrderConformance,
+    PausesConformance,
     QueuesConformance,
     HistoryConformance,
     LeasesConformance,

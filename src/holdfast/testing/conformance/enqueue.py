@@ -171,7 +171,7 @@ class EnqueueConformance(Conformance):
             {"ordered": "a"},
             {"concurrency": "b", "concurrency_limit": 1},
             {"tenant": "c"},
-            {"tenant": "c", "delay": 60},
+            {"ordered": "a", "delay": 60},
         ):
             assert await state_of(store, await put(store, **options)) == held(Held.ARRIVED)
 

@@ -124,6 +124,23 @@ class JobsMachine(StoreMachine):
             self.model.claim(wanted, lease=LEASE, worker=worker),
         )
 
+    @rule(tenant=st.sampled_from(["t1", "t2"]), commit=st.booleans())
+    def pause_tenant(self, tenant: str, *, commit: bool) -> None:
+        async def pause() -> None:
+            async with self.store.transaction() as tx:
+                await self.store.tenants.pause(tenant, reason="why", by="ada", tx=tx)
+                if not commit:
+                    raise Rollback
+
+        with suppress(Rollback):
+            self.do(pause())
+            self.model.pause_tenant(tenant)
+
+    @rule(tenant=st.sampled_from(["t1", "t2"]))
+    def resume_tenant(self, tenant: str) -> None:
+        self.do(self.store.tenants.resume(tenant, by="ada"))
+        self.model.resume_tenant(tenant)
+
     @rule(queue=st.sampled_from(QUEUES))
     def claim_while_paused(self, queue: str) -> None:
         self.do(self.store.queues.pause(queue, by="ada"))
@@ -356,6 +373,8 @@ class JobsMachine(StoreMachine):
         )
         same({gated.guard: gated.number for gated in self.do(self.store.holds.gated())}, dict(gates))
         same(self.do(self.store.holds.gates()), sorted(filter(None, gates)))
+        stopped = sorted(tenant for tenant, is_paused in self.model.stopped.items() if is_paused)
+        same(sorted(each.tenant for each in self.do(self.store.tenants.paused())), stopped)
         same([paused.queue for paused in self.do(self.store.queues.paused())], sorted(self.model.paused))
 
     # Helpers.

@@ -21,6 +21,7 @@ RARE: dict[str, list[Any]] = {
     "within": [0.0, 60.0],
     "unique": ["u1", "u2"],
     "ordered": ["o1", "o2"],
+    "by_time": [True],
     "concurrency": sorted(LIMITS),
     "tenant": ["t1", "t2"],
     "guard": ["g1", "g2"],
@@ -33,6 +34,8 @@ def options(draw: st.DrawFn) -> dict[str, Any]:
     """What a job may ask for; most ask for little, or little would ever be ready."""
     names = draw(st.lists(st.sampled_from(sorted(RARE)), max_size=3, unique=True))
     chosen = {name: draw(st.sampled_from(RARE[name])) for name in names}
+    if "by_time" in chosen:
+        chosen.setdefault("ordered", "o1")
     return {"queue": draw(st.sampled_from(QUEUES)), **chosen}
 
 

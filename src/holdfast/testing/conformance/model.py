@@ -80,7 +80,8 @@ class Jobs(Waiting):
         row = Row(job, next(self._rank), self.now, run_at, None, due_at=run_at)
         ends = (None if job.expires is None else self.now + job.expires, row.deadline)
         row.expires_at = min((end for end in ends if end is not None), default=None)
-        row.held = Held.ARRIVED if job.keyed else None if self._due(row) else Held.TIME
+        late = not self._due(row) and not job.has_place
+        row.held = Held.TIME if late else Held.ARRIVED if job.keyed else None
         self.rows[job.id] = row
 
     def _crowded(self, row: Row) -> bool:
@@ -119,6 +120,7 @@ class Jobs(Waiting):
                 row.ready
                 and row.job.queue == queue
                 and queue not in self.paused
+                and not self.stopped.get(row.job.tenant or "", False)
                 and (row.expires_at is None or row.expires_at > self.now)
             )
         )
@@ -296,7 +298,7 @@ class Jobs(Waiting):
         if at is not None:
             row.run_at = row.due_at = at
             row.words = None
-            if row.job.ordered is None or row.has_turn:
+            if row.job.ordered is None or row.has_turn or row.job.by_time:
                 self._retime(row)
         return State.QUEUED
 
@@ -304,7 +306,8 @@ class Jobs(Waiting):
         before, slot = row.held, row.slot
         if self._due(row):
             if before is Held.TIME:
-                row.held = self._looked_at_again(row)
+                needs_turn = row.job.ordered is not None and not row.has_turn
+                row.held = Held.ARRIVED if needs_turn else self._looked_at_again(row)
                 row.rank = next(self._rank) if row.held is None else row.rank
             return
         row.held, row.slot = Held.TIME, None

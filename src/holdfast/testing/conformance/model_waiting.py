@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from itertools import chain, count
+from itertools import chain, count, zip_longest
 
+from holdfast.store.fairness import first_rank
 from holdfast.store.records import NewJob
 from holdfast.store.states import Held
 from holdfast.testing.conformance.model_row import Row
@@ -17,6 +18,7 @@ class Waiting:
         self.now = now
         self.rows: dict[str, Row] = {}
         self.paused: set[str] = set()
+        self.stopped: dict[str, bool] = {}  # tenants: paused, or (False) resumed and not all let go
         self._rank, self._token = count(1), count(1)
         self._after = ("", "")  # the queue and tenant that had the last turn in a crowd
 
@@ -26,13 +28,44 @@ class Waiting:
         arrived = sorted(self._where(lambda row: row.held is Held.ARRIVED), key=lambda row: row.rank)
         due = self._where(lambda row: row.held is Held.TIME and self._due(row))
         due.sort(key=lambda row: (row.run_at or 0, row.rank))
+        due = self._with_released(due, limit)
         room = limit - min(len(due), limit // 2)  # neither kind keeps the other out
         early = self._some_of_each(arrived, room // 2) if len(arrived[:limit]) >= room > 1 else []
         chosen = [*early, *(row for row in arrived if row not in early)][:room]
         looked_at = [*sorted(chosen, key=lambda row: row.rank), *due][:limit]
         for row in looked_at:
-            self._climb(row, window)
+            self._climb(row, window, behind=True)
+        for queue, tenant in sorted({_place(row) for row in looked_at if row.job.tenant is not None}):
+            self._fill_window(queue, tenant, window)
         return len(looked_at)
+
+    def _with_released(self, due: Sequence[Row], limit: int) -> list[Row]:
+        """Those that are due take turns with some of each tenant that was resumed; one that has none left is forgotten."""
+        released: list[Row] = []
+        resumed = sorted(tenant for tenant, is_paused in self.stopped.items() if not is_paused)
+        for tenant in resumed:
+            rows = self._where(lambda row: row.held is Held.PAUSED and row.job.tenant == tenant)  # noqa: B023
+            released += sorted(rows, key=lambda row: row.by_priority)[: max(1, limit // len(resumed))]
+            if not rows:
+                del self.stopped[tenant]
+        pairs = zip_longest(due, released)
+        return [row for pair in pairs for row in pair if row is not None]
+
+    def pause_tenant(self, tenant: str) -> None:
+        if not self.stopped.get(tenant, False):
+            self.stopped[tenant] = True
+            self._hold_ready(tenant)
+
+    def resume_tenant(self, tenant: str) -> None:
+        if tenant in self.stopped:
+            self.stopped[tenant] = False
+
+    def _hold_ready(self, tenant: str) -> None:
+        ready = self._where(lambda row: row.ready and row.job.tenant == tenant)
+        first = first_rank(next(self._rank))
+        for place, row in enumerate(sorted(ready, key=lambda row: row.rank)):
+            row.held, row.slot, row.rank = Held.PAUSED, None, first + place
+        self._pass_on([row for row in ready if row.job.concurrency is not None], slots_only=True)
 
     def _some_of_each(self, arrived: Sequence[Row], most: int) -> list[Row]:
         """In a crowd, the oldest of each queue and tenant, in turns; none whose order has an earlier job elsewhere."""
@@ -88,13 +121,26 @@ class Waiting:
         before = len(self._where(lambda row: row.ready))
         self._pass_on(list(self.rows.values()))
         waiting = self._where(lambda row: row.held is Held.TENANT)
-        for queue, tenant in sorted({(row.job.queue, row.job.tenant or "") for row in waiting}):
+        for queue, tenant in sorted({_place(row) for row in waiting}):
             self._fill_window(queue, tenant, WINDOW)
         return len(self._where(lambda row: row.ready)) - before
 
-    def _climb(self, row: Row, window: int) -> None:
-        """Turn, time, slot, window: the first that is missing is the reason; none missing is ready."""
+    def _climb(self, row: Row, window: int, *, behind: bool = False) -> None:
+        """Turn, time, pause, slot, window: the first that is missing is the reason; none missing is ready.
+
+        Who becomes ready, or whose time has come just now, is served after what was there before.
+        """
+        was = row.held
+        self._step(row, window, behind=behind)
+        late = was is Held.TIME and row.held is not Held.TIME
+        if row.held is None or (late and (row.held is not Held.ORDERING or row.job.by_time)):
+            row.rank = next(self._rank)
+
+    def _step(self, row: Row, window: int, *, behind: bool) -> None:
         key = row.job.ordered
+        if row.job.by_time and not row.has_turn and not self._due(row):
+            row.held = Held.TIME
+            return
         if key is not None and not row.has_turn and not self._turn_is_free(key, row):
             row.held = Held.ORDERING
             return
@@ -102,20 +148,32 @@ class Waiting:
         if not self._due(row):
             row.held = Held.TIME
             return
+        is_paused = self.stopped.get(row.job.tenant or "")
+        if is_paused or (is_paused is False and row.held in (Held.ARRIVED, Held.TIME, Held.ORDERING)):
+            row.held = Held.PAUSED
+            return
         if row.job.concurrency is not None and row.slot is None:
             row.slot = min(self._free_slots(row.job), default=None)
             if row.slot is None:
                 row.held = Held.CONCURRENCY
                 return
-        if row.job.tenant is not None and len(self._ready_of(row.job.queue, row.job.tenant)) >= window:
+        if row.job.tenant is not None and self._is_full(row, window, behind=behind):
             row.held = Held.TENANT
             return
-        row.held, row.rank = None, next(self._rank)
+        row.held = None
 
-    def _pass_on(self, freed: Sequence[Row]) -> None:
+    def _is_full(self, row: Row, window: int, *, behind: bool) -> bool:
+        if len(self._ready_of(row.job.queue, row.job.tenant)) >= window:
+            return True
+        return behind and bool(
+            self._where(lambda other: other.held is Held.TENANT and _place(other) == _place(row))
+        )
+
+    def _pass_on(self, freed: Sequence[Row], *, slots_only: bool = False) -> None:
         """The next of each key that these rows have let go of: first the turns, then the slots."""
         candidates: list[Row] = []
-        for key in sorted({row.job.ordered for row in freed if row.job.ordered is not None}):
+        orders = set() if slots_only else {row.job.ordered for row in freed if row.job.ordered is not None}
+        for key in sorted(orders):
             family = [row for row in self.rows.values() if row.job.ordered == key]
             if not any(row.has_turn for row in family):
                 candidates += sorted(
@@ -131,6 +189,8 @@ class Waiting:
             self._climb(row, WINDOW)
 
     def _fill_window(self, queue: str, tenant: str | None, window: int) -> None:
+        if self.stopped.get(tenant or "", False):
+            return
         room = window - len(self._ready_of(queue, tenant))
         here = self._where(
             lambda row: row.held is Held.TENANT and (row.job.queue, row.job.tenant) == (queue, tenant)
