@@ -113,7 +113,7 @@ async def test_no_plan_walks_through_all_jobs(connection, rows):
     served = {
         "rescue": {"job_for_rescue"},
         "shut gates": {"job_for_claim"},
-        "promote": {"job_arrived", "job_due"},
+        "promote": {"job_arrived", "job_due", "job_paused"},
         "promote, places": {"job_arrived_by_tenant"},
         "promote, some of each": {"job_arrived_by_tenant", "job_arrived_in_order"},
     }

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from asyncio import gather
+
 import pytest
 
 from holdfast.kernel.errors import UsageError
+from holdfast.kernel.outcomes import Done
 from holdfast.store.held_records import HeldBy, HeldFor
 from holdfast.store.ports import Store
-from holdfast.store.records import PausedTenant
+from holdfast.store.records import Finish, PausedTenant
 from holdfast.store.states import Held, State
 from holdfast.testing.conformance.harness import Conformance
 from holdfast.testing.conformance.kit import (
@@ -200,6 +203,39 @@ class PausesConformance(Conformance):
         assert await take(store, 5) == []
         await resume(store)
         assert await drain(store, 5) == [first, second]
+
+    async def test_no_race_claims_a_job_of_a_paused_tenant_or_loses_one(self, store: Store) -> None:
+        """Against the moment when a job is due, an enqueue, a promote and a claim, 200 times."""
+        other, ran = await self.second(store), list[str]()
+
+        async def work(most: int = 5) -> int:
+            claims = await other.claims.claim({"default": most}, lease=LEASE, worker="w")
+            await other.claims.finish([Finish(claim, Done()) for claim in claims])
+            ran.extend(ids(claims))
+            return len(claims)
+
+        for number in range(200):
+            due = await put(store, tenant="a", delay=1)
+            await self.advance(store, 1)
+            first, last = number % 2, number // 2 % 2
+            racers = [other.holds.promote(), pause(store), put(store, tenant="a"), work()]
+            answers = await gather(*racers[first:], *racers[:first])
+            assert await work() == 0, "a job of a paused tenant was claimed"
+            racers = [
+                other.holds.promote(),
+                store.tenants.resume("a", by="bob"),
+                put(store, tenant="a"),
+                work(),
+            ]
+            answers += await gather(*racers[last:], *racers[:last])
+            made = {due, *(answer for answer in answers if isinstance(answer, str))}
+            for _ in range(20):
+                await store.holds.promote()
+                await work()
+                if made <= set(ran):
+                    break
+            assert made <= set(ran), f"race {number} has lost a job"
+        assert len(ran) == len(set(ran)) == 600
 
     async def test_repair_finds_nothing_and_breaks_nothing(self, store: Store) -> None:
         await pause(store)
