@@ -24,6 +24,7 @@ from holdfast.store.sqlite.store import SqliteStore
 from holdfast.store.states import Held
 from holdfast.store.steps import Step
 from holdfast.store.view_records import ViewBatch
+from holdfast.store.visit_records import NewVisit
 from holdfast.store.worker_records import NewWorker
 
 VALUES = [
@@ -102,6 +103,15 @@ VERBS = {
     "leases.steal": (["n"], {"actor": "a", "reason": "r"}),
     "leases.prune": ([], {"limit": 5}),
     "sessions.end_stuck": ([], {"after": 60}),
+    "visits.begin": ([NewVisit(id="a")], {"idle": 60, "last": 60, "replaces": "b"}),
+    "visits.get": (["a"], {}),
+    "visits.touch": (["a"], {"idle": 60}),
+    "visits.write": (["a", "{}"], {"version": 1}),
+    "visits.end": (["a"], {}),
+    "visits.end_of": (["ada"], {"name": "n", "besides": "b"}),
+    "visits.find": (["ada"], {"limit": 5}),
+    "visits.secret": (["forms", "s"], {}),
+    "visits.prune": ([], {"limit": 5}),
     "workers.register": ([WORKER], {"ttl": 5}),
     "workers.beat": (["w"], {"ttl": 5, "draining": True}),
     "workers.leave": (["w"], {}),

@@ -1,4 +1,4 @@
-"""The Lua scripts of `fleet.redis` and `fleet.redis_cache`: each verb is one, put together from the files in `lua/`."""
+"""The Lua scripts of `fleet.redis`, `redis_cache` and `redis_visits`: each verb is one, put together from the files in `lua/`."""
 
 from __future__ import annotations
 
@@ -18,6 +18,7 @@ _PARTS = {
     "probe": ("fleets", "probes"),
     "probed": ("probes",),
     **{f"cache_{verb}": ("caches",) for verb in ("get", "begin", "renew", "put", "abandon", "forget")},
+    **{f"visit_{verb}": ("visits",) for verb in ("begin", "get", "touch", "write", "end", "end_of", "find")},
     "look": (*_QUOTA, "fleets", "slowed"),
     "reset": (*_QUOTA, "fleets", "slowed"),
 }

@@ -74,6 +74,7 @@ class Upkeep(Looping):
             Duty("sagas", 5.0, self._sagas),
             Duty("prune", 600.0, self._prune),
             Duty("prune-cache", 60.0, self._prune_cache),
+            Duty("prune-visits", 120.0, self._prune_visits),
         ]
 
     async def _run(self) -> None:
@@ -157,3 +158,6 @@ class Upkeep(Looping):
 
     async def _prune_cache(self) -> bool:
         return await self._store.cache.prune(limit=_PART) >= _PART
+
+    async def _prune_visits(self) -> bool:
+        return await self._store.visits.prune(limit=_PART) >= _PART

@@ -30,13 +30,22 @@ from holdfast.kernel.service import Service
 from holdfast.kernel.spawn import over, spawn, to_its_end
 from holdfast.mail.settings import MailSettings, settings_of
 from holdfast.runtime.blocking import Blocking
-from holdfast.runtime.config import Location, cache_at, guards_at, locate, open_store, transport_at
+from holdfast.runtime.config import (
+    Location,
+    cache_at,
+    guards_at,
+    locate,
+    open_store,
+    sessions_at,
+    transport_at,
+)
 from holdfast.runtime.declaring import Declaring
 from holdfast.runtime.declaring_cache import DeclaresCache
 from holdfast.runtime.declaring_sagas import DeclaringSagas
 from holdfast.runtime.declaring_views import DeclaringViews
 from holdfast.runtime.eventing import Eventing
 from holdfast.runtime.inside import Inside
+from holdfast.runtime.logins import Logins
 from holdfast.runtime.mailing import ProgramMail
 from holdfast.runtime.outbox import OutboxView
 from holdfast.runtime.tenants import TenantsView
@@ -65,7 +74,7 @@ class Holdfast(Declaring, DeclaringSagas, DeclaringViews, DeclaresCache, Eventin
     that opens the store, and leaving closes it. `guards="redis://…"`, or HOLDFAST_GUARDS_URL, is where guards meet when the
     database shall not be troubled by them. `transport="redis://…"` or `"nats://…"`, or HOLDFAST_TRANSPORT_URL, is the broker that
     carries events; without one the database itself does. `cache="redis://…"`, or HOLDFAST_CACHE_URL, is where values of cached
-    functions are kept then. `keys`, or HOLDFAST_KEYS, are those of `hf.vault`; `mail`, or HOLDFAST_MAIL_URL, is where `hf.mail` sends to. A SQLite file brings its tables up to date by itself; on PostgreSQL
+    functions are kept then; `sessions="redis://…"`, or HOLDFAST_SESSIONS_URL, where those of web pages are. `keys`, or HOLDFAST_KEYS, are those of `hf.vault`; `mail`, or HOLDFAST_MAIL_URL, is where `hf.mail` sends to. A SQLite file brings its tables up to date by itself; on PostgreSQL
     that is done by `migrate`, once for each version.
     """
 
@@ -75,6 +84,7 @@ class Holdfast(Declaring, DeclaringSagas, DeclaringViews, DeclaresCache, Eventin
         *,
         guards: str | None = None,
         cache: str | None = None,
+        sessions: str | None = None,
         transport: str | Transport | None = None,
         events: EventSettings | None = None,
         keys: Keyring | str | None = None,
@@ -83,7 +93,9 @@ class Holdfast(Declaring, DeclaringSagas, DeclaringViews, DeclaresCache, Eventin
         hooks, fleet = Hooks(), GuardFleet()
         registry, enqueuer = Registry(hooks, fleet.add), Enqueuer(hooks)
         bus = Bus(registry, enqueuer, transport_at(transport), events or EventSettings())
-        self._inside = Inside(hooks, fleet, registry, enqueuer, bus, guards_at(guards), self._forked)
+        self._inside = Inside(
+            hooks, fleet, registry, enqueuer, bus, guards_at(guards), sessions_at(sessions), self._forked
+        )
         self.sagas = Sagas(registry, enqueuer)
         self.views, self.versions = ViewRegistry(bus.catalog), Versions()
         self.cache = Caches(cache_at(cache))
@@ -112,6 +124,7 @@ class Holdfast(Declaring, DeclaringSagas, DeclaringViews, DeclaresCache, Eventin
         self.queues = QueuesView(self.store)
         self.tenants = TenantsView(self.store)
         self.workers = WorkersView(self.store)
+        self.logins = Logins(self._inside.visits_elsewhere or self.store.visits)
         self.dead = DeadLetters(self.store, self._inside.registry)
         self.unknown = UnknownJobs(self.store)
         self.outbox = OutboxView(self.store, self._inside.bus)
@@ -153,6 +166,9 @@ class Holdfast(Declaring, DeclaringSagas, DeclaringViews, DeclaresCache, Eventin
         if self._inside.guards_elsewhere is not None:
             with suppress(StoreUnavailable):
                 await self._inside.guards_elsewhere.open()
+        if self._inside.visits_elsewhere is not None:
+            with suppress(StoreUnavailable):  # requests are told, until it is there
+                await self._inside.visits_elsewhere.open()
         await self._inside.fleet.start()
         await self.cache.start()
 
@@ -191,6 +207,8 @@ class Holdfast(Declaring, DeclaringSagas, DeclaringViews, DeclaresCache, Eventin
             await self._inside.fleet.stop()
             if self._inside.guards_elsewhere is not None:
                 await self._inside.guards_elsewhere.close()
+            if self._inside.visits_elsewhere is not None:
+                await self._inside.visits_elsewhere.close()
             if self._inside.bus.wire is not None:
                 await self._inside.bus.wire.close()
             await self._inside.engines.close()

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from holdfast.jobs.dead import DeadLetters
     from holdfast.jobs.unknown import UnknownJobs
     from holdfast.runtime.app import Holdfast
+    from holdfast.runtime.logins import Logins
     from holdfast.runtime.mailing import ProgramMail
     from holdfast.runtime.outbox import OutboxView
     from holdfast.runtime.tenants import TenantsView
@@ -54,6 +55,7 @@ class Blocking:
         self.sagas = BlockingSagas(portal, hf.sagas)
         self.versions = BlockingVersions(portal, hf.versions)
         self.cache = BlockingCache(portal, hf.cache)
+        self.logins = BlockingLogins(portal, hf.logins)
         self.vault = BlockingVault(portal, hf.vault)
         self.mail = BlockingMail(portal, hf.mail)
         self.migrate = Blocks(portal, "hf")(hf.migrate)
@@ -203,6 +205,14 @@ class BlockingCache:
     def __init__(self, portal: Portal, cache: Caches) -> None:
         made = Blocks(portal, "hf.cache")
         self.invalidate, self.invalidate_tags = made(cache.invalidate), made(cache.invalidate_tags)
+
+
+class BlockingLogins:
+    """`hf.logins`."""
+
+    def __init__(self, portal: Portal, logins: Logins) -> None:
+        made = Blocks(portal, "hf.logins")
+        self.list, self.end = made(logins.list), made(logins.end)
 
 
 class BlockingVault:

@@ -19,6 +19,7 @@ from holdfast.transport.port import Transport
 if TYPE_CHECKING:
     from holdfast.fleet.redis import RedisGuards
     from holdfast.fleet.redis_cache import RedisCache
+    from holdfast.fleet.redis_visits import RedisVisits
 
 DEFAULT_URL = "sqlite:///holdfast.db"
 _ACCEPTED = "sqlite:///file.db, sqlite:////absolute/file.db, postgresql://user@host/database"
@@ -135,6 +136,20 @@ def cache_at(url: str | None, environment: Mapping[str, str] = os.environ) -> Re
     from holdfast.fleet.redis_cache import RedisCache  # noqa: PLC0415  its driver is an extra
 
     return RedisCache(given)
+
+
+def sessions_at(url: str | None, environment: Mapping[str, str] = os.environ) -> RedisVisits | None:
+    """Where sessions of web pages are kept: the argument, HOLDFAST_SESSIONS_URL, or None for the store itself."""
+    given = url or environment.get("HOLDFAST_SESSIONS_URL")
+    if not given:
+        return None
+    if not str(given).startswith(_REDIS):
+        raise UsageError(
+            f"sessions names a Redis, such as redis://localhost:6379/0; got {masked(str(given))!r}."
+        )
+    from holdfast.fleet.redis_visits import RedisVisits  # noqa: PLC0415  its driver is an extra
+
+    return RedisVisits(given)
 
 
 def _path(url: str) -> str:

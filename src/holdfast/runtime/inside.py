@@ -18,6 +18,7 @@ from holdfast.sqlalchemy.engines import Engines
 
 if TYPE_CHECKING:
     from holdfast.fleet.redis import RedisGuards
+    from holdfast.fleet.redis_visits import RedisVisits
     from holdfast.runtime.app import Holdfast
 
 
@@ -31,6 +32,9 @@ class Inside:
     enqueuer: Enqueuer
     bus: Bus
     guards_elsewhere: RedisGuards | None  # where guards meet, when that is not the database
+    visits_elsewhere: (
+        RedisVisits | None
+    )  # where sessions of web pages are kept, when that is not the database
     forked: Callable[[], None]  # called in a child of the process
     # What each worker runs beside its jobs, made for its name and lease.
     beside: list[Callable[[str, float], Sequence[Service]]] = field(default_factory=list)

@@ -1,4 +1,4 @@
-"""What each verb may be given, for every store alike: checked here, once, before any database sees it."""
+"""Checks the arguments of every store verb, once for all stores, before any database sees them."""
 
 from __future__ import annotations
 
@@ -13,9 +13,11 @@ from holdfast.store import checks as c
 from holdfast.store import event_checks as e
 from holdfast.store import saga_checks as s
 from holdfast.store import view_checks as v
+from holdfast.store import visit_checks as vi
 from holdfast.store import worker_checks as w
 from holdfast.store.cache_ports import SharedCache
 from holdfast.store.fleet_ports import SharedGuards
+from holdfast.store.visit_ports import SharedVisits
 
 T = TypeVar("T")
 Check = Callable[[Any], object]  # raises, or gives the value to go on with; None: as it was given
@@ -201,6 +203,26 @@ RULES: dict[str, dict[str, dict[str, Check]]] = {
         "abandon": {"claim": c.check_key_claim},
         "prune": {"limit": _limit},
     },
+    "Visits": {
+        "begin": {
+            "visit": vi.check_new_visit,
+            "idle": partial(check_seconds, "idle"),
+            "last": partial(check_seconds, "last"),
+            "replaces": _if_given("visit"),
+        },
+        "get": {"visit_id": _name("visit")},
+        "touch": {"visit_id": _name("visit"), "idle": partial(check_seconds, "idle")},
+        "write": {"visit_id": _name("visit"), "data": vi.check_data, "version": v.check_newer},
+        "end": {"visit_id": _name("visit")},
+        "end_of": {
+            "principal": _name("principal"),
+            "name": _if_given("visit"),
+            "besides": _if_given("visit"),
+        },
+        "find": {"principal": _name("principal"), "limit": _limit},
+        "secret": {"name": _name("secret"), "candidate": partial(c.check_text, "candidate")},
+        "prune": {"limit": _limit},
+    },
     "Guards": {
         "take": {"wants": c.check_want_list},
         "give_back": {"returns": c.check_returns},
@@ -361,6 +383,7 @@ RULES: dict[str, dict[str, dict[str, Check]]] = {
 
 SHARED = [verb for verb in RULES["Guards"] if verb in vars(SharedGuards)]
 SHARED_CACHE = [verb for verb in RULES["Cache"] if verb in vars(SharedCache)]
+SHARED_VISITS = [verb for verb in RULES["Visits"] if verb in vars(SharedVisits)]
 
 
 def checked(subject: type[T]) -> type[T]:
@@ -376,6 +399,11 @@ def checked_shared(subject: type[T]) -> type[T]:
 def checked_cache(subject: type[T]) -> type[T]:
     """The same for a class that has only the shared part of `Cache`."""
     return _checked(subject, {verb: RULES["Cache"][verb] for verb in SHARED_CACHE})
+
+
+def checked_visits(subject: type[T]) -> type[T]:
+    """The same for a class that has only the shared part of `Visits`."""
+    return _checked(subject, {verb: RULES["Visits"][verb] for verb in SHARED_VISITS})
 
 
 def _checked(subject: type[T], verbs: dict[str, dict[str, Check]]) -> type[T]:

@@ -15,6 +15,7 @@ from holdfast.store.records import (
 )
 from holdfast.store.saga_ports import Sagas
 from holdfast.store.view_ports import Versions, Views
+from holdfast.store.visit_ports import Visits
 from holdfast.store.worker_ports import Workers
 
 
@@ -76,6 +77,8 @@ class Store(Protocol):
     def versions(self) -> Versions: ...
     @property
     def keys(self) -> Keys: ...
+    @property
+    def visits(self) -> Visits: ...
     @property
     def guards(self) -> Guards: ...
     @property

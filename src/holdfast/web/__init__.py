@@ -1,23 +1,30 @@
 """The edge: ASGI middleware for idempotent, limited and correlated HTTP, and the kit for pages."""
 
+from holdfast.store.visit_records import Login
 from holdfast.web.correlation import Correlation
 from holdfast.web.idempotency.middleware import IdempotencyKeys
 from holdfast.web.idempotency.request import request_session, request_tx
 from holdfast.web.limits.bodies import BodyLimits
 from holdfast.web.limits.rates import RateLimit, RateLimits
 from holdfast.web.problems import Problem, Problems, problem_of
+from holdfast.web.sessions.middleware import Sessions
+from holdfast.web.sessions.session import Session, session_of
 from holdfast.web.signed_files import SignedFiles
 
 __all__ = [
     "BodyLimits",
     "Correlation",
     "IdempotencyKeys",
+    "Login",
     "Problem",
     "Problems",
     "RateLimit",
     "RateLimits",
+    "Session",
+    "Sessions",
     "SignedFiles",
     "problem_of",
     "request_session",
     "request_tx",
+    "session_of",
 ]

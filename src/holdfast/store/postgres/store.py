@@ -42,6 +42,7 @@ from holdfast.store.postgres.transaction import Executor, PostgresTx
 from holdfast.store.postgres.url import Target, parse
 from holdfast.store.postgres.versions import Versions
 from holdfast.store.postgres.views import Views
+from holdfast.store.postgres.visits import Visits
 from holdfast.store.postgres.wakeups import Wakeups
 from holdfast.store.postgres.workers import Workers
 from holdfast.store.statements import Procedure, Statement
@@ -88,6 +89,7 @@ class PostgresStore:
         self.views = Views(self)
         self.versions = Versions(self)
         self.keys = Keys(self)
+        self.visits = Visits(self)
         self.guards = Guards(self)
         self.outbox = Outbox(self)
         self.inbox = Inbox(self)

@@ -41,6 +41,7 @@ from holdfast.store.sqlite.tenants import Tenants
 from holdfast.store.sqlite.transaction import SqliteTx
 from holdfast.store.sqlite.versions import Versions
 from holdfast.store.sqlite.views import Views
+from holdfast.store.sqlite.visits import Visits
 from holdfast.store.sqlite.wakeups import Wakeups
 from holdfast.store.sqlite.workers import Workers
 from holdfast.store.sqlite.writer import Session, Writer
@@ -87,6 +88,7 @@ class SqliteStore:
         self.views = Views(self)
         self.versions = Versions(self)
         self.keys = Keys(self)
+        self.visits = Visits(self)
         self.guards = Guards(self)
         self.outbox = Outbox(self)
         self.inbox = Inbox(self)

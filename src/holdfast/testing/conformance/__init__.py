@@ -62,6 +62,7 @@ from holdfast.testing.conformance.values import ValuesConformance
 from holdfast.testing.conformance.versions import VersionsConformance
 from holdfast.testing.conformance.view_generations import ViewGenerationsConformance
 from holdfast.testing.conformance.views import ViewsConformance
+from holdfast.testing.conformance.visits import SharedVisitsConformance, VisitsConformance
 from holdfast.testing.conformance.wakeups import WakeupsConformance
 from holdfast.testing.conformance.workers import WorkersConformance
 
@@ -103,6 +104,7 @@ __all__ = [
     "SchemaConformance",
     "SharedCacheConformance",
     "SharedGuardsConformance",
+    "SharedVisitsConformance",
     "SharesGuards",
     "SqliteHarness",
     "StepsConformance",
@@ -118,6 +120,7 @@ __all__ = [
     "VersionsConformance",
     "ViewGenerationsConformance",
     "ViewsConformance",
+    "VisitsConformance",
     "WakeupsConformance",
     "WorkersConformance",
 ]
@@ -143,6 +146,7 @@ class StoreConformance(
     WorkersConformance,
     SchedulesConformance,
     KeysConformance,
+    VisitsConformance,
     GuardsConformance,
     OutboxConformance,
     RelayingConformance,
