@@ -17,6 +17,7 @@ from holdfast.guards.ways import Way
 from holdfast.guards.witness import met
 from holdfast.kernel.clock import monotonic
 from holdfast.kernel.errors import BreakerOpen, DeadlinePassed
+from holdfast.kernel.telemetry import is_heard, note
 
 _MOMENT = 0.02  # seconds between looks at what a probe has found
 
@@ -92,6 +93,8 @@ class Gates:
             entry.has_waited = True
             self._keep_permit(entry, now, longest)
             found = await limiter.taken(way, entry.key, cost, longest, first=found)
+            if is_heard("limiter.waited"):
+                note("limiter.waited", guard=self.name, seconds=monotonic() - now)
         entry.reservation, entry.key = found, found.key  # one that came with a job may have brought its key
 
     async def _stand_in_line(

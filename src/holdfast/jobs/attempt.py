@@ -11,6 +11,7 @@ from typing import Any, Protocol
 
 from holdfast.jobs.blocking import Portal
 from holdfast.jobs.calls import Call
+from holdfast.jobs.counting import Flight, sent_apart
 from holdfast.jobs.doors import GuardDoor, Late, TaskDoor
 from holdfast.jobs.effects import Effect, Manner
 from holdfast.jobs.steps import Steps, run_step
@@ -20,7 +21,7 @@ from holdfast.kernel.clock import monotonic
 from holdfast.kernel.codec import encode
 from holdfast.kernel.errors import CommitUnknown, LeaseLost, NotOpen, StoreError, UsageError
 from holdfast.kernel.names import check_name
-from holdfast.kernel.outcomes import RESULT_LIMIT, Done
+from holdfast.kernel.outcomes import RESULT_LIMIT, Done, Outcome
 from holdfast.kernel.threads import Caller, ThreadCall, this_call, this_work
 from holdfast.store.job_ports import Steps as StepsPort
 from holdfast.store.ports import Store, Tx
@@ -34,6 +35,8 @@ class Hold(Late, Protocol):
     work: asyncio.Task[None] | None  # what runs it
     thread: ThreadCall | None  # the same for a task that is a plain function
     over: bool  # its task has ended
+    flight: Flight | None  # with the end that is written in a transaction of the task
+    apart: Outcome | None  # that end
 
 
 class Attempt:
@@ -215,6 +218,7 @@ class Attempt:
         self.awaits.check()
         await self.check_steps()
         text = None if result is None else encode(result, limit=RESULT_LIMIT, where="result")
+        sent_apart(self._hold, self.claim, Done())
         try:
             await self._store.claims.finish([Finish(self.claim, Done(text))], tx=tx)
         except LeaseLost:

@@ -6,6 +6,7 @@ import asyncio
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 
+from holdfast.jobs.counting import new_flight
 from holdfast.jobs.run import Run
 from holdfast.kernel.clock import monotonic, patience, recover
 from holdfast.kernel.errors import NotOpen
@@ -37,6 +38,7 @@ class Endings:
         self._on_over, self._on_apart = on_over, on_apart
         self._waiting: list[Finish] = []  # for the next commit
         self._apart: set[asyncio.Task[None]] = set()
+        self._flight = new_flight()  # of the next commit
         self.in_haste = False  # the worker is leaving
         self.is_left = False  # it has left: there is no next commit, and its claims are no longer renewed
 
@@ -63,6 +65,8 @@ class Endings:
 
     def take(self) -> list[Finish]:
         finishes, self._waiting = self._waiting, []
+        if self._flight is not None and finishes:
+            self._flight.sent(finishes)
         return finishes
 
     def put_again(self, finishes: list[Finish]) -> None:
@@ -71,6 +75,8 @@ class Endings:
 
     def answered(self, finishes: Sequence[Finish], accepted: Sequence[bool | None]) -> None:
         """None: its row is locked by another's transaction, for which the others did not wait."""
+        if self._flight is not None and finishes:
+            self._flight.ended(finishes, accepted, self._runs)
         for item, ok in zip(finishes, accepted, strict=True):
             if ok is None:
                 self._begin_apart(item)
@@ -108,6 +114,8 @@ class Endings:
         task.add_done_callback(self._apart.discard)
 
     async def _write_apart(self, item: Finish) -> None:
+        if (flight := new_flight()) is not None:
+            flight.sent([item])
         while True:
             try:
                 async with patience(
@@ -120,6 +128,8 @@ class Endings:
                     return
                 await recover(jittered(0.1 if self.in_haste else 0.5))
             else:
+                if flight is not None:
+                    flight.ended([item], [ok], self._runs)
                 self._end(item, ok)
                 self._on_apart()
                 return
@@ -128,6 +138,11 @@ class Endings:
         """When the worker has left: its store may be closed, and nobody renews the claim."""
         run = self._run_of(item)
         return self.is_left and (run is None or monotonic() > run.until or isinstance(error, NotOpen))
+
+    def settled(self, run: Run, *, is_written: bool) -> None:
+        """A transaction of its own may have ended it."""
+        if run.flight is not None and run.apart is not None:
+            run.flight.ended([Finish(run.claim, run.apart)], [is_written], self._runs)
 
     def _end(self, item: Finish, ok: bool) -> None:
         if (run := self._run_of(item)) is not None:

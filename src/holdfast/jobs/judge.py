@@ -11,6 +11,7 @@ from msgspec.structs import replace
 from holdfast.jobs.attempt import Attempt
 from holdfast.jobs.blocking import Portal
 from holdfast.jobs.control import Cancel, Control, EffectUnknown, Gated, Reject, Retry, Snooze, meant
+from holdfast.jobs.counting import sent_apart
 from holdfast.jobs.death_handlers import OnDead
 from holdfast.jobs.deferral import deferral
 from holdfast.jobs.failures import describe
@@ -174,6 +175,7 @@ class Judge:
         A transaction that was cut off is tried once more: it was the handler that took so long, or this process stood still.
         """
         job, was_cut_off = run.job or Job(self._anew(run)), False
+        sent_apart(run, run.claim, outcome)
         for pause in (*PAUSES, None):
             try:
                 async with self._store.transaction() as tx:

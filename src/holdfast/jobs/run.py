@@ -11,6 +11,7 @@ from holdfast.guards.reservations import Reservation
 from holdfast.guards.visits import Visit
 from holdfast.guards.witness import Witness
 from holdfast.jobs.attempt import Attempt
+from holdfast.jobs.counting import Flight
 from holdfast.jobs.gating import is_sick, is_under
 from holdfast.jobs.job import Job
 from holdfast.jobs.task import Task
@@ -35,7 +36,7 @@ class Run:
     """A claim, its task when this program knows it, and what is going on with it."""
 
     __slots__ = (
-        "attempt", "began", "claim", "deadline", "ending", "finish", "job", "late", "limit_until", "lock", "lock_until", "over", "reason", "reservation", "stop", "task", "thread", "timer", "until", "visit", "why_lost", "witness", "work",
+        "apart", "attempt", "began", "claim", "deadline", "due", "ending", "finish", "flight", "job", "late", "limit_until", "lock", "lock_until", "over", "reason", "reservation", "stop", "task", "thread", "timer", "took", "until", "visit", "why_lost", "witness", "work",
     )  # fmt: skip
 
     def __init__(self, claim: Claim, task: Task[Any, Any] | None, until: float) -> None:
@@ -44,6 +45,7 @@ class Run:
         self.until = until
         # On the monotonic clock as well, and not from `until`, which every renewal moves.
         self.deadline = None if claim.deadline is None else until + claim.deadline - claim.lease_until
+        self.due = until + claim.due - claim.lease_until
         self.began: float | None = None  # on the monotonic clock; None: it waits for a slot
         self.limit_until: float | None = None  # when its timeout is over
         self.timer: Alarm | None = None
@@ -63,11 +65,19 @@ class Run:
         self.visit: Visit | None = None  # it finds out whether what its guard stands before is well again
         self.witness: Witness | None = None  # of what its guard meets, where that decides what is charged
         self.finish: Finish | None = None  # the same on its way to the store
+        self.flight: Flight | None = None  # with an end that is written in a transaction of its own
+        self.apart: Outcome | None = None  # that end
+        self.took: float | None = None  # seconds, once it has ended
         self.over = False  # its body has ended, and only the token decides what becomes of it
 
     @property
     def key(self) -> tuple[str, int]:
         return self.claim.job_id, self.claim.token
+
+    @property
+    def waited(self) -> float:
+        """Seconds from when it was due until it began."""
+        return 0.0 if self.began is None else max(0.0, self.began - self.due)
 
     @property
     def is_guarded(self) -> bool:

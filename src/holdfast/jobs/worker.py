@@ -293,7 +293,10 @@ class Worker:
         run.over = True
         self.finished += 1
         assert run.began is not None
-        self._pace[run.claim.queue].took(monotonic() - run.began)
+        run.took = monotonic() - run.began
+        self._pace[run.claim.queue].took(run.took)
+        if run.flight is not None:
+            self._endings.settled(run, is_written=isinstance(ending, Settled))
         if isinstance(ending, Settled | Done):
             self._entrance.over(run)
         if isinstance(ending, Settled):

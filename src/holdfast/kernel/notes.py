@@ -98,6 +98,7 @@ _GUARDS = (
     ("limiter.held_up", "limiter key why paused_for slowed_to full more", WARNING, "limiter {limiter}[ ({key})]: {why}; nobody calls for {paused_for} s[, and then {slowed_to} of {full} a second][; so {more} times more since that was told last]"),
     ("limiter.slowed", "limiter key rate full paused_for", DEBUG, "limiter {limiter}[ ({key})] has {rate} of {full} calls a second, after a pause of {paused_for} s"),
     ("limiter.rested", "limiter key paused_for", DEBUG, "limiter {limiter}[ ({key})] rests for {paused_for} s: nothing is left of the other side's quota"),
+    ("limiter.waited", "guard seconds", DEBUG, "a call of guard {guard} has waited {seconds} s for its limiter"),
     ("limiter.full", "limiter keys key", WARNING, "limiter {limiter} knows {keys} keys, and refuses another: {key}"),
     ("limiter.unheard", "limiter key error", WARNING, "other processes could not be told of limiter {limiter}: {error}[; key: {key}]"),
     ("guards.alone", "node processes error", WARNING, "guards go on by themselves, each of {processes} processes with its share: {error}"),
@@ -179,6 +180,11 @@ _MAIL = (
 _BLOBS = (
     ("blob.link_refused", "method path error", WARNING, "a link to a blob was refused, {method} {path}: {error}"),
 )  # fmt: skip
+_METRICS = (
+    ("metrics.untidy", "error", DEBUG, "numbers of processes that are gone are not counted up yet: {error}"),
+    ("metrics.failed", "error", ERROR, "runs were not counted: {error}"),
+    ("metrics.no_figures", "error", WARNING, "the figures of the fleet are missing: {error}"),
+)  # fmt: skip
 _STORE = (
     ("store.tried_again", "store error", WARNING, "{store} is asked again: {error}"),
     ("store.not_durable", "store setting", WARNING, "{setting} is off in {store}: a power failure can lose what was acknowledged"),
@@ -203,6 +209,7 @@ _WEB = (
     ("request.failed", "method path code error", ERROR, "{method} {path} failed: {error}"),
     ("request.refused", "method path code error", WARNING, "{method} {path} is answered with {code}: {error}"),
     ("request.limited", "limit key", DEBUG, "a request of {key} is above the limit {limit}"),
+    ("request.repeated", "key what", DEBUG, "the request with the idempotency key {key} is {what}"),
     ("request.key_lost", "key", WARNING, "the request with the idempotency key {key} took longer than its lease, and another has the key: nothing of it is kept"),
     ("request.key_kept", "key error", WARNING, "the idempotency key {key} could not be given back, and is free when its lease ends: {error}"),
 )  # fmt: skip
@@ -220,6 +227,7 @@ NOTES = {
         "cache": _CACHE,
         "mail": _MAIL,
         "blobs": _BLOBS,
+        "metrics": _METRICS,
         "store": _STORE,
         "process": _PROCESS,
         "web": _WEB,

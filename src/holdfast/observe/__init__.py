@@ -1,5 +1,17 @@
-"""Looking at what goes on: lines of the log, for people and for programs."""
+"""Looking at what goes on: lines of the log, for people and for programs, and metrics for Prometheus."""
 
 from holdfast.observe.formats import ConsoleFormatter, JobFields, JsonFormatter
+from holdfast.observe.metrics.kinds import Counter, Gauge, Histogram
+from holdfast.observe.metrics.route import metrics
+from holdfast.observe.metrics.scrape import collect_also
 
-__all__ = ["ConsoleFormatter", "JobFields", "JsonFormatter"]
+__all__ = [
+    "ConsoleFormatter",
+    "Counter",
+    "Gauge",
+    "Histogram",
+    "JobFields",
+    "JsonFormatter",
+    "collect_also",
+    "metrics",
+]

@@ -119,6 +119,7 @@ RULES: dict[str, dict[str, dict[str, Check]]] = {
     "Queues": {
         "pause": {"queue": _name("queue"), "by": _name("by")},
         "resume": {"queue": _name("queue"), "by": _name("by")},
+        "waits": {"limit": _limit},
     },
     "Tenants": {
         "pause": {"key": _name("tenant"), "reason": c.check_reason, "by": _name("by")},

@@ -238,6 +238,8 @@ class Queues(Protocol):
 
     async def resume(self, queue: str, *, by: str) -> None: ...
     async def paused(self) -> list[Paused]: ...
+    async def waits(self, *, limit: int = 1000) -> dict[str, float]:
+        """For how many seconds the oldest ready job of each queue has waited; not of paused ones. Cheap, however many there are."""
 
 
 class Tenants(Protocol):

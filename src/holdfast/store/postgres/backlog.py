@@ -19,7 +19,10 @@ from holdfast.store.findings import (
 
 async def backlog(connection: Any) -> Backlog:
     [(running, stuck)] = await connection.fetch(_RUNNING, STUCK_AFTER)
-    oldest, undecided = await connection.fetch(_OLDEST, SAMPLED), await connection.fetch(_UNDECIDED)
+    oldest, undecided = (
+        await connection.fetch(f"{OLDEST} LIMIT 1", SAMPLED),
+        await connection.fetch(_UNDECIDED),
+    )
     died = await connection.fetch(_DIED, DIED_LATELY)
     return Backlog(
         running=running,
@@ -62,7 +65,7 @@ SELECT chosen.queue, j.task, count(*) FROM chosen CROSS JOIN LATERAL (
     SELECT task FROM holdfast.job WHERE queue = chosen.queue AND state = 'queued' AND held IS NULL AND NOT suspect LIMIT $1) AS j
 GROUP BY 1, 2"""
 # Of each priority, the first in its order has waited longest. The few suspects wait beside them.
-_OLDEST = f"""{_QUEUES}
+OLDEST = f"""{_QUEUES}
 SELECT chosen.queue, date_part('epoch', holdfast.now() - min(first.since)) FROM chosen CROSS JOIN LATERAL (
     WITH RECURSIVE p AS (
         (SELECT priority FROM holdfast.job AS j
@@ -81,7 +84,7 @@ SELECT chosen.queue, date_part('epoch', holdfast.now() - min(first.since)) FROM 
     UNION ALL
     (SELECT greatest(j.enqueued_at, j.run_at) FROM holdfast.job AS j
         WHERE j.queue = chosen.queue AND j.state = 'queued' AND j.held IS NULL AND j.suspect ORDER BY j.rank LIMIT 1)) AS first
-GROUP BY 1 ORDER BY 2 DESC NULLS LAST LIMIT 1"""
+GROUP BY 1 ORDER BY 2 DESC NULLS LAST"""
 _NOT_YET_READY = """
 SELECT queue, task, count(*) FROM (
     (SELECT queue, task FROM holdfast.job WHERE held = 'arrived' LIMIT $1)

@@ -81,7 +81,7 @@ _CLAIM_SUSPECT = f"WITH {_FENCE}, {_WANTED}, {_SUSPECT}, {_taken('true')}, {_FIL
 _FINISH_AND_CLAIM = {
     marked: f"""
 WITH {f.done(7, 8, 9, only=SOON)}, {_parts(marked)}
-SELECT * FROM taken UNION ALL SELECT id::text, token, {_NO_CLAIM}, {f.IS_HELD}, NULL, NULL, NULL, NULL FROM lost"""
+SELECT * FROM taken UNION ALL SELECT id::text, token, {_NO_CLAIM}, {f.IS_HELD}, NULL, NULL, NULL, NULL, NULL FROM lost"""
     for marked in (False, True)
 }
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from functools import partial
 
 from holdfast.store.edge import checked
+from holdfast.store.postgres.backlog import OLDEST
 from holdfast.store.postgres.subject import Subject
 from holdfast.store.records import Paused
 from holdfast.store.statements import Procedure, Statement
@@ -35,6 +36,11 @@ def paused() -> Procedure[list[Paused]]:
     return [Paused(*row) for row in (yield Statement(sql))]
 
 
+def waits(limit: int) -> Procedure[dict[str, float]]:
+    rows = yield Statement(OLDEST, (limit,))
+    return {queue: max(0.0, age) for queue, age in rows if age is not None}
+
+
 @checked
 class Queues(Subject):
     async def pause(self, queue: str, *, by: str) -> None:
@@ -46,3 +52,6 @@ class Queues(Subject):
 
     async def paused(self) -> list[Paused]:
         return await self._database.read(paused)
+
+    async def waits(self, *, limit: int = 1000) -> dict[str, float]:
+        return await self._database.read(partial(waits, limit))

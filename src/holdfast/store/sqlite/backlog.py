@@ -35,11 +35,14 @@ def backlog(db: Db) -> Backlog:
     )
 
 
+def waits(db: Db, limit: int) -> dict[str, float]:
+    """For how long the oldest ready job of each queue has waited."""
+    ages = [(queue, db.value(_OLDEST, queue, db.now)) for (queue,) in db.rows(_QUEUES, limit)]
+    return {queue: max(0.0, age) for queue, age in ages if age is not None}
+
+
 def _oldest(db: Db) -> tuple[str, float] | None:
-    ages = [(queue, db.value(_OLDEST, queue, db.now)) for (queue,) in db.rows(_QUEUES, SAMPLED)]
-    return max(
-        ((queue, age) for queue, age in ages if age is not None), key=lambda each: each[1], default=None
-    )
+    return max(waits(db, SAMPLED).items(), key=lambda each: each[1], default=None)
 
 
 def _waiting(db: Db) -> list[tuple[str, str, int]]:

@@ -7,6 +7,7 @@ from functools import partial
 from holdfast.store.edge import checked
 from holdfast.store.records import AuditEntry, Paused
 from holdfast.store.sqlite import audit
+from holdfast.store.sqlite.backlog import waits
 from holdfast.store.sqlite.connection import Db
 from holdfast.store.sqlite.subject import Subject
 
@@ -40,3 +41,6 @@ class Queues(Subject):
 
     async def paused(self) -> list[Paused]:
         return await self._file.read(paused)
+
+    async def waits(self, *, limit: int = 1000) -> dict[str, float]:
+        return await self._file.read(partial(waits, limit=limit))

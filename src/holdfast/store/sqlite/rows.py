@@ -21,7 +21,7 @@ IS_DECIDED = (
 CLAIM = (
     "j.task, j.queue, j.args, {attempt}, j.interruptions, {alone}, j.enqueued_at, j.generation, j.deadline, "
     "j.ordering_key, j.concurrency_key, j.tenant, j.guard, j.correlation_id, j.causation_id, j.trace, "
-    f"j.unique_key, coalesce(j.steps_of = j.generation, 0), {IS_DECIDED}, j.put_offs, j.seq"
+    f"j.unique_key, coalesce(j.steps_of = j.generation, 0), {IS_DECIDED}, j.put_offs, {{due}}, j.seq"
 )
 # The fields of a Waiting; `:now` is the database's clock.
 WAITING = (
@@ -54,7 +54,7 @@ _errors = msgspec.json.Decoder(tuple[AttemptError, ...])
 
 
 def to_claim(row: Row, token: int, lease_until: float) -> Claim:
-    kept = (*row[7:-4], bool(row[-4]), bool(row[-3]), *row[-2:])
+    kept = (*row[7:-5], bool(row[-5]), bool(row[-4]), *row[-3:])
     return Claim(row[0], token, lease_until, *row[1:6], bool(row[6]), *kept)  # type: ignore[call-arg]
 
 

@@ -82,6 +82,7 @@ class Row:
             interruptions=self.interruptions,
             alone=self.alone,
             enqueued_at=self.enqueued_at,
+            due=max(self.enqueued_at, self.run_at or 0.0),
             generation=job.generation,
             deadline=self.deadline,
             ordered=job.ordered,

@@ -64,3 +64,17 @@ class QueuesConformance(Conformance):
             ("ada", "queue.paused"),
         ]
         assert rows[0].at == await store.now()
+
+    async def test_waits_are_those_of_the_oldest_ready_job_of_each_queue(self, store: Store) -> None:
+        assert await store.queues.waits() == {}
+        await put(store, queue="mail")
+        await self.advance(store, 30)
+        await put(store, queue="mail", priority=5)
+        await put(store)
+        await put(store, queue="later", delay=600.0)
+        await put(store, queue="paused")
+        await store.queues.pause("paused", by="ada")
+        await self.advance(store, 10)
+        waits = await store.queues.waits()
+        assert {queue: round(seconds) for queue, seconds in waits.items()} == {"mail": 40, "default": 10}
+        assert len(await store.queues.waits(limit=1)) == 1

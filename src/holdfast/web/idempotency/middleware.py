@@ -11,6 +11,7 @@ from holdfast.kernel.errors import TROUBLE, UsageError
 from holdfast.kernel.loops import call_in_thread
 from holdfast.kernel.names import check_int, check_seconds
 from holdfast.kernel.randomness import jittered
+from holdfast.kernel.telemetry import note
 from holdfast.store.idempotency import KeyBusy, KeyClaim, KeyDone, KeyMismatch, KeyScope
 from holdfast.web.asgi import App, Receive, Scope, Send, path_of
 from holdfast.web.idempotency.answers import HEADERS, Answer, unpack
@@ -119,6 +120,7 @@ class IdempotencyKeys:
         until = monotonic() + self._wait
         while not await self._try(scope, receive, send, asked, until):
             if monotonic() >= until:
+                note("request.repeated", key=asked.key, what="busy")
                 await BUSY.send(scope, send)
                 return
 
@@ -132,9 +134,11 @@ class IdempotencyKeys:
             finally:
                 self._flights.end(flight)
         if flight.asked.fingerprint != asked.fingerprint:
+            note("request.repeated", key=asked.key, what="mismatched")
             await MISMATCH.send(scope, send)
             return True
         if (answer := await _landed(flight, until)) is not None:
+            note("request.repeated", key=asked.key, what="replayed")
             await answer.send(send, replayed=True)
             return True
         return False
@@ -150,9 +154,11 @@ class IdempotencyKeys:
             case KeyDone(response):
                 answer = unpack(response)
                 flight.land(answer)
+                note("request.repeated", key=flight.asked.key, what="replayed")
                 await answer.send(send, replayed=True)
                 return True
             case KeyMismatch():
+                note("request.repeated", key=flight.asked.key, what="mismatched")
                 await MISMATCH.send(scope, send)
                 return True
             case _:
