@@ -30,7 +30,7 @@ class Store:
         self.bucket, grant = take(self.bucket, wants[0], self.now)
         return [grant]
 
-    async def slow(self, name, key, *, rate, pause=0.0, version=0):
+    async def slow(self, name, key, *, rate, pause=0.0, version=0, in_row=0):
         if self.fails:
             self.fails -= 1
             raise StoreUnavailable("away")

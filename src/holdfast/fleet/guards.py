@@ -111,15 +111,17 @@ class GuardFleet(Looping):
         self._task = self._loop = None
 
     async def _give_back(self) -> None:
-        """What others may have, now that this process leaves. It lapses in any case."""
+        """What others may have, now that this process leaves, and must know. Quota lapses in any case."""
         if (shared := self._shared) is None or self._trouble is not None:
             return
-        if unused := self._slices.leave():
-            try:
-                async with patience(_LEAVING):
+        try:
+            async with patience(_LEAVING):
+                await self._calm_some(shared)
+                await self._slow_some(shared)  # else who comes next does not know of the pause
+                if unused := self._slices.leave():
                     await shared.give_back(unused)
-            except Exception as error:  # noqa: BLE001  nothing is lost but time
-                note("guards.not_given_back", node=self.node, error=repr(error))
+        except Exception as error:  # noqa: BLE001  what is lost is time
+            note("guards.not_given_back", node=self.node, error=repr(error))
 
     def forked(self) -> None:
         """This is a child of the process: another node, which has no part in the fleet before its Holdfast is entered."""
@@ -219,6 +221,7 @@ class GuardFleet(Looping):
             return
         if monotonic() >= self._next_report:
             await self._report(shared)
+        await self._calm_some(shared)
         await self._slow_some(shared)
         if wants := self._slices.wants():
             await self._take(shared, wants)
@@ -275,8 +278,23 @@ class GuardFleet(Looping):
         """Others were told to be slower, or to pause, or have found that they may be faster."""
         if grant.paused > 0:
             pot.limiter.told_pause(grant.paused, key=pot.key)
+        if pot.limiter.counts_pauses and not (pot.is_lowered or pot.calmed):
+            pot.limiter.told_in_row(grant.in_row, key=pot.key)
         if pot.limiter.adapts and grant.version != (0 if before is None else before.version):
             pot.limiter.restore(LimiterRecord(rate=pot.terms.wanted(grant.rate)), key=pot.key)
+
+    async def _calm_some(self, shared: SharedGuards) -> None:
+        """As below. First, since a pause that came after an answer counts from it."""
+        pots = self._slices.calm(_TOLD)
+        try:
+            while pots:
+                pot, in_row = pots[0]
+                pace = await shared.calm(pot.limiter.name, pot.key, in_row=in_row)
+                if pace.in_row and not pot.is_lowered:
+                    pot.limiter.told_in_row(pace.in_row, key=pot.key)
+                del pots[0]
+        finally:
+            self._slices.not_calmed(pots)
 
     async def _slow_some(self, shared: SharedGuards) -> None:
         """Until the fleet has heard of one, it is told again, as it is then."""
@@ -294,8 +312,10 @@ class GuardFleet(Looping):
         rate = pot.terms.rate(record.rate) if limiter.adapts else None
         pace = await shared.slow(
             limiter.name, pot.key, rate=rate, pause=record.paused_for,
-            version=0 if grant is None else grant.version,
+            version=0 if grant is None else grant.version, in_row=record.in_row,
         )  # fmt: skip
+        if pace.in_row > record.in_row and not pot.calmed:
+            limiter.told_in_row(pace.in_row, key=pot.key)
         pot.heard(pace, rate)
 
     async def _speed_some(self, shared: SharedGuards, pots: Sequence[Pot]) -> None:

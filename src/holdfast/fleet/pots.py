@@ -33,7 +33,7 @@ class Pot:
     """One limiter's key. Not safe for threads: the slices have a lock."""
 
     __slots__ = (
-        "_largest", "_late_from", "_line", "_lots", "_refused", "_share", "_shared_at", "_unused", "_used", "_waiting", "asked", "due",
+        "_largest", "_late_from", "_line", "_lots", "_refused", "_share", "_shared_at", "_unused", "_used", "_waiting", "asked", "calmed", "due",
         "grant", "is_late", "is_lowered", "is_queued", "key", "late_since", "late_until", "limiter", "owed", "seen", "sped", "terms",
     )  # fmt: skip
 
@@ -51,6 +51,9 @@ class Pot:
         self.grant: Grant | None = None  # the last
         self.is_queued = False  # among those that the store will be asked for
         self.is_lowered = False  # the other side has asked for less, and the fleet must hear of it
+        self.calmed = (
+            0  # the other side has answered after so many times in a row, and the fleet must hear of it
+        )
         self.is_late = False  # grants have lapsed by when they come, and not only once
         self._late_from: float | None = None  # since when they do
         self.late_since = self.late_until = 0.0  # in this time it has its share instead
@@ -228,4 +231,4 @@ class Pot:
     @property
     def matters(self) -> bool:
         """Whether anything would go wrong without it."""
-        return bool(self._line) or self.is_lowered or self.owed > 0
+        return bool(self._line) or self.is_lowered or self.calmed > 0 or self.owed > 0

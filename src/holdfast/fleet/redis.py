@@ -88,12 +88,24 @@ class RedisGuards:
         )
 
     async def slow(
-        self, name: str, key: str, *, rate: float | None, pause: float = 0.0, version: int = 0
+        self,
+        name: str,
+        key: str,
+        *,
+        rate: float | None,
+        pause: float = 0.0,
+        version: int = 0,
+        in_row: int = 0,
     ) -> Pace:
-        asked = rate or False, min(pause, DAY), version, key
+        asked = rate or False, min(pause, DAY), version, key, in_row
         keys = [self._key("memory"), self._bucket(name, key), self._key("slowed", name)]
         bucket = await self._ask("slow", keys, asked, Bucket)
         return quota.pace_of(name, key, bucket)
+
+    async def calm(self, name: str, key: str, *, in_row: int) -> Pace:
+        keys = [self._key("memory"), self._bucket(name, key)]
+        bucket = await self._ask("calm", keys, in_row, Bucket | bool)
+        return quota.pace_of(name, key, bucket if isinstance(bucket, Bucket) else None)
 
     async def sped(self, name: str, key: str, *, rate: float | None, version: int) -> Pace:
         keys = [self._key("memory"), self._bucket(name, key)]

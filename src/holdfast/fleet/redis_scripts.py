@@ -12,6 +12,7 @@ _PARTS = {
     "take": _QUOTA,
     "give_back": _QUOTA,
     "slow": _QUOTA,
+    "calm": _QUOTA,
     "sped": _QUOTA,
     "report": ("fleets",),
     "turn": ("fleets",),

@@ -71,6 +71,7 @@ class Slices:
         self._pots: dict[str, OrderedDict[str, Pot]] = {name: OrderedDict() for name in self._limiters}
         self._hungry, self._lapsing = _Agenda(), _Agenda()
         self._lowered: dict[tuple[str, str], Pot] = {}
+        self._calmed: dict[tuple[str, str], Pot] = {}
         self._lock = new_lock()
         self.is_alone = True  # the store does not answer
         self._back = -SLICE  # when it last did again
@@ -184,6 +185,12 @@ class Slices:
             self._lower(pot)
         self._wake()
 
+    def calmed(self, name: str, key: str, in_row: int, /) -> None:
+        now = monotonic()
+        with self._lock:
+            self._calm(self._pot(name, key, now), in_row)
+        self._wake()
+
     def _pot(self, name: str, key: str, now: float) -> Pot:
         """The lock is held."""
         pots = self._pots[name]
@@ -213,7 +220,7 @@ class Slices:
     def next(self) -> float:
         """The moment at which there is something to ask of the store, or to give back."""
         with self._lock:
-            return -math.inf if self._lowered else min(self._hungry.next, self._lapsing.next)
+            return -math.inf if self._lowered or self._calmed else min(self._hungry.next, self._lapsing.next)
 
     def wants(self) -> list[Want]:
         """What the store shall be asked for now, each key once."""
@@ -293,6 +300,25 @@ class Slices:
         pot.is_lowered = True
         self._lowered[pot.limiter.name, pot.key] = pot
 
+    def calm(self, limit: int) -> list[tuple[Pot, int]]:
+        """Some of those of which the fleet must hear that the other side has answered again, and what it was told before."""
+        with self._lock:
+            found = [(place, pot, pot.calmed) for place, pot in islice(self._calmed.items(), limit)]
+            for place, pot, _ in found:
+                del self._calmed[place]
+                pot.calmed = 0
+        return [(pot, in_row) for _, pot, in_row in found]
+
+    def not_calmed(self, pots: Iterable[tuple[Pot, int]]) -> None:
+        """The fleet could not be told of them."""
+        with self._lock:
+            for pot, in_row in pots:
+                self._calm(pot, in_row)
+
+    def _calm(self, pot: Pot, in_row: int) -> None:
+        pot.calmed = max(pot.calmed, in_row)
+        self._calmed[pot.limiter.name, pot.key] = pot
+
     def go_alone(self, *, is_lost: bool = False) -> None:
         """`is_lost`: the store does not answer any more, and others notice that by and by."""
         now = monotonic()
@@ -320,6 +346,7 @@ class Slices:
             calls = [call for pot in pots.values() for call in pot.everyone()]
             _forget(pots, [*pots.values()])
             self._lowered = {place: pot for place, pot in self._lowered.items() if place[0] != name}
+            self._calmed = {place: pot for place, pot in self._calmed.items() if place[0] != name}
         _call(calls)
 
     def anew(self) -> None:

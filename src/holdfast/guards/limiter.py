@@ -6,6 +6,7 @@ from collections.abc import Callable
 from types import TracebackType
 from typing import TypeVar
 
+from holdfast.guards.backoff import Backoff
 from holdfast.guards.faults import Fault
 from holdfast.guards.headers import LONGEST_PAUSE, SupportsGet, clamped, parse_rest
 from holdfast.guards.limiter_keys import LimiterKeys
@@ -39,11 +40,12 @@ class Limiter(LimiterLooks, metaclass=Kept):
     `ceiling` the rate adapts between them: each answer makes the interval shorter by the share `increase` (0.1), being
     throttled lowers the rate by the share `decrease` (0.5). `per="user:{user_id}"` gives each user a rate of his own, for
     at most `keys` users at a time. A call waits at most `wait` seconds for its turn. A `Retry-After` of the other side is
-    obeyed up to `longest_pause` seconds, and for up to the share `pause_jitter` (0.2) longer.
+    obeyed up to `longest_pause` seconds, and for up to the share `pause_jitter` (0.2) longer. `pause=Backoff(first=300,
+    ceiling=2400)` is the pause after being throttled without one: it doubles each time in a row, and an answer begins it anew.
     """
 
     __slots__ = (
-        "_keys", "_lock", "_longest_pause", "_most", "_name", "_news", "_pace", "_pauses", "_quota", "_rate", "_registry", "_single", "_wait",
+        "_keys", "_lock", "_longest_pause", "_longest_told", "_most", "_name", "_news", "_pace", "_pauses", "_quota", "_rate", "_registry", "_single", "_wait",
         "settings",
     )  # fmt: skip
 
@@ -61,19 +63,22 @@ class Limiter(LimiterLooks, metaclass=Kept):
         wait: float = 30.0,
         longest_pause: float = LONGEST_PAUSE,
         pause_jitter: float = PAUSE_JITTER,
+        pause: Backoff | None = None,
         quota: Quota | None = None,
         name: str | None = None,
     ) -> None:
         self._rate = check_rate(rate)
         self._pace = Pace(
             self._rate, burst=burst, floor=floor, ceiling=ceiling,
-            increase=increase, decrease=decrease, pause_jitter=pause_jitter,
+            increase=increase, decrease=decrease, pause_jitter=pause_jitter, pause=pause,
         )  # fmt: skip
         self._keys = LimiterKeys(per)
         self._registry = Registry(check_int("keys", keys, 1, 10_000_000), self._pace)
         self._single = Meter(self._pace)  # for calls without a key
         self._wait = check_seconds("wait", wait, 0.0, 86_400)
         self._longest_pause = check_seconds("longest_pause", longest_pause, 0.0, 86_400)
+        own = 0.0 if self._pace.pause is None else self._pace.pause.ceiling
+        self._longest_told = max(self._longest_pause, own)
         self._quota = quota
         self._most = self._pace.burst  # that one call may cost
         self._name = name if name is None else check_name("limiter", name)
@@ -245,10 +250,8 @@ class Limiter(LimiterLooks, metaclass=Kept):
     ) -> None:
         """How a call ended that began then: adapt, and obey a `Retry-After`."""
         if fault is None or fault is Fault.PERMANENT:
-            if self.adapts:
-                with self._lock:
-                    if (meter := self._registry.find(key) if key else self._single) is not None:
-                        meter.answered(began, now)
+            if self.adapts or self._pace.pause is not None:
+                self._well(key, began, now)
             return
         if fault is not Fault.THROTTLED:
             return
@@ -264,6 +267,17 @@ class Limiter(LimiterLooks, metaclass=Kept):
             self._news.slowed(self.name, key, record, before=before, full=self.fastest)
         if self._quota is not None:
             self._tell(self._quota.slowed, key, record)
+
+    def _well(self, key: str, began: float, now: float) -> None:
+        with self._lock:
+            meter = self._registry.find(key) if key else self._single
+            if meter is None:
+                return
+            in_row = meter.calmed(began)
+            if self.adapts:
+                meter.answered(began, now)
+        if in_row and self._quota is not None:
+            self._tell(self._quota.calmed, key, in_row)
 
     def heed(self, headers: SupportsGet, *, key: str = "") -> None:
         """The headers of an answer: when `RateLimit` says that nothing is left, there are no calls until there is more."""
@@ -302,11 +316,18 @@ class Limiter(LimiterLooks, metaclass=Kept):
     def told_pause(self, seconds: float, *, key: str = "") -> None:
         """Others say: no calls for so long. What is reserved is void; the rate stays."""
         now = monotonic()
-        pause = min(check_seconds("seconds", seconds), self._longest_pause)
+        pause = min(check_seconds("seconds", seconds), self._longest_told)
         with self._lock:
             if (meter := self._registry.get(key, now) if key else self._single) is not None:
                 meter.pause_until(now + pause, now)
                 self._pauses.add(now, meter.paused_until)
+
+    def told_in_row(self, number: int, *, key: str = "") -> None:
+        """Others say: so often in a row we were throttled without being told for how long."""
+        now = monotonic()
+        with self._lock:
+            if (meter := self._registry.get(key, now) if key else self._single) is not None:
+                meter.told_in_row(number, now)
 
     def forked(self) -> None:
         """This is a child of the process: slices of the fleet's quota are the parent's, and so is whoever holds the lock."""
@@ -335,7 +356,9 @@ class Limiter(LimiterLooks, metaclass=Kept):
         with self._lock:
             if (meter := self._registry.get(key, now) if key else self._single) is not None:
                 meter.adopt(1 / rate, now)
-                meter.pause_until(now + min(left, self._longest_pause), now)
+                meter.pause_until(now + min(left, self._longest_told), now)
+                if record.in_row > meter.in_row:
+                    meter.told_in_row(record.in_row, now)
 
     def _tell(self, what: Callable[[str, str, T], None], key: str, value: T) -> None:
         """The call in hand must not fail by what the fleet does with the news."""
@@ -345,7 +368,9 @@ class Limiter(LimiterLooks, metaclass=Kept):
             note("limiter.unheard", limiter=self.name, key=key, error=repr(error))
 
     def _seen(self, meter: Meter, now: float) -> LimiterRecord:
-        return LimiterRecord(rate=1 / meter.interval, paused_for=max(0.0, meter.paused_until - now))
+        return LimiterRecord(
+            rate=1 / meter.interval, paused_for=max(0.0, meter.paused_until - now), in_row=meter.in_row
+        )
 
     def take_name(self, name: str) -> None:
         """Called by a guard; a name of its own stays."""

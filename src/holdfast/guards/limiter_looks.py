@@ -53,6 +53,11 @@ class LimiterLooks:
         return self._pace.fastest != self._pace.slowest
 
     @property
+    def counts_pauses(self) -> bool:
+        """Whether its pauses grow."""
+        return self._pace.pause is not None
+
+    @property
     def longest_pause(self) -> float:
         return self._longest_pause
 

@@ -25,7 +25,7 @@ class Meter:
     """Not safe for threads: the limiter has a lock."""
 
     __slots__ = (
-        "_delayed", "_number", "_pace", "_pauses", "_promised", "_slowed_at", "freed", "full_at", "interval",
+        "_delayed", "_number", "_pace", "_pauses", "_promised", "_slowed_at", "freed", "full_at", "in_row", "interval",
         "paused_until", "purse", "purse_until",
     )  # fmt: skip
 
@@ -35,6 +35,7 @@ class Meter:
         self.full_at = self.paused_until = 0.0
         self._slowed_at = -_REMEMBERED
         self._promised = 0.0  # the latest moment of a call that was admitted
+        self.in_row = 0  # how often it was throttled without being told for how long, since the last answer
         self._pauses = 0  # what was promised before the last one is void
         self._number = 0  # of the last that was taken
         self._delayed = 0  # how many of them had to wait
@@ -111,12 +112,28 @@ class Meter:
         if self.interval > self._pace.fastest and began >= self._slowed_at:
             self._change(max(self._pace.fastest, self.interval * self._pace.shorter), now)
 
+    def calmed(self, began: float) -> int:
+        """A call that began then was answered: how often it had been throttled in a row, which begins anew now."""
+        if began < self._slowed_at:
+            return 0
+        before, self.in_row = self.in_row, 0
+        return before
+
+    def told_in_row(self, number: int, now: float) -> None:
+        """Others know so much. Calls of ours that were under way then, and are throttled, are no news."""
+        if number > self.in_row:
+            self._slowed_at = now
+        self.in_row = number
+
     def throttled(self, began: float, now: float, pause: float | None) -> bool:
         """The other side asks for less, and perhaps for a pause. Many calls that were sent before count as one."""
         is_news = began >= self._slowed_at
         if is_news:
             self._slowed_at = now
             self._change(min(self._pace.slowest, self.interval * self._pace.longer), now)
+            if pause is None and self._pace.pause is not None:
+                self.in_row += 1
+                pause = self._pace.pause.longest(self.in_row)
         seconds = jittered(self.interval) if pause is None else self._apart(pause)
         if is_news or pause is not None:
             self.pause_until(now + seconds, now)
@@ -167,6 +184,7 @@ class Meter:
         is_slow = self.interval > self._pace.start and now < self._slowed_at + _REMEMBERED
         return (
             is_slow
+            or (self.in_row > 0 and now < self.paused_until + _REMEMBERED)
             or now < max(self._start(now), self.full_at)
             or (self.purse > 0 and now < self.purse_until)
         )

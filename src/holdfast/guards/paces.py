@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from holdfast.guards.checks import check_number
+from holdfast.guards.backoff import Backoff
+from holdfast.guards.checks import check_number, check_part
 from holdfast.kernel.errors import UsageError
 from holdfast.kernel.show import show
 
@@ -14,12 +15,13 @@ INCREASE, DECREASE = (
     0.5,
 )  # shares by which an answer shortens the interval, and being throttled lowers the rate
 PAUSE_JITTER = 0.2  # a share of the pause
+LONGEST = 86_400.0  # seconds of a pause
 
 
 class Pace:
     """The intervals that all keys of one limiter share: where they begin, and how far they may move."""
 
-    __slots__ = ("burst", "fastest", "jitter", "longer", "shorter", "slowest", "start")
+    __slots__ = ("burst", "fastest", "jitter", "longer", "pause", "shorter", "slowest", "start")
 
     def __init__(
         self,
@@ -31,6 +33,7 @@ class Pace:
         increase: float | None,
         decrease: float | None,
         pause_jitter: float,
+        pause: Backoff | None = None,
     ) -> None:
         """From calls a second, and shares."""
         if floor is None and ceiling is None:
@@ -43,6 +46,16 @@ class Pace:
         self.shorter = 1 - _share("increase", INCREASE if increase is None else increase, 0.001, 0.9)
         self.longer = 1 / (1 - _share("decrease", DECREASE if decrease is None else decrease, 0.01, 0.99))
         self.jitter = _share("pause_jitter", pause_jitter, 0.0, 1.0)
+        self.pause = _check_pause(pause)  # after being throttled by who does not say for how long
+
+
+def _check_pause(pause: Any) -> Backoff | None:
+    check_part("pause", pause, Backoff, "Backoff(first=300, ceiling=2400)")
+    if pause is None:
+        return None
+    check_number("The first of pause", pause.first, 0.001, LONGEST)
+    check_number("The ceiling of pause", pause.ceiling, 0.001, LONGEST)
+    return Backoff(first=pause.first, ceiling=pause.ceiling)
 
 
 def check_rate(rate: float) -> float:

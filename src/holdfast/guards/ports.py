@@ -78,9 +78,13 @@ class Quota(Protocol):
     def slowed(self, name: str, key: str, record: LimiterRecord, /) -> None:
         """The other side asked us for less: others may be told, by their limiter's `told_pause`. Do not call this one."""
 
+    def calmed(self, name: str, key: str, in_row: int, /) -> None:
+        """The other side has answered, after so many times in a row that it was too much: the next pause is the first again."""
+
 
 class LimiterRecord(msgspec.Struct, frozen=True, kw_only=True):
     """What must not be forgotten of a key when a process ends: it would ask too much of the other side again."""
 
     rate: float  # calls a second
     paused_for: float = 0.0  # seconds, from when the record was made
+    in_row: int = 0  # how often it was throttled in a row without being told for how long

@@ -12,7 +12,7 @@ from holdfast.kernel.show import show, storable
 from holdfast.store.breakers import BreakerReport, check_hold, check_probe
 from holdfast.store.idempotency import KeyClaim, KeyScope
 from holdfast.store.once import pair_of
-from holdfast.store.quota import DAY, Return, Want, check_amount, check_version
+from holdfast.store.quota import DAY, Return, Want, check_amount, check_in_row, check_version
 from holdfast.store.quota import check_key as check_quota_key
 from holdfast.store.records import (
     NOTE_LIMIT,
@@ -50,6 +50,7 @@ __all__ = [
     "check_id_if_given",
     "check_ids",
     "check_if_given",
+    "check_in_row",
     "check_job",
     "check_jobs",
     "check_key_claim",

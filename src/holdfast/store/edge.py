@@ -233,7 +233,9 @@ RULES: dict[str, dict[str, dict[str, Check]]] = {
             "rate": c.check_rate,
             "pause": partial(check_seconds, "pause"),
             "version": c.check_version,
+            "in_row": c.check_in_row,
         },
+        "calm": {"name": _guard, "key": c.check_quota_key, "in_row": c.check_in_row},
         "sped": {
             "name": _guard,
             "key": c.check_quota_key,

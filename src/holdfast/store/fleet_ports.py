@@ -87,13 +87,24 @@ class SharedGuards(Protocol):
         """Put back what was not used, each unit once. What a bucket has drained since then has made room for it already."""
 
     async def slow(
-        self, name: str, key: str, *, rate: float | None, pause: float = 0.0, version: int = 0
+        self,
+        name: str,
+        key: str,
+        *,
+        rate: float | None,
+        pause: float = 0.0,
+        version: int = 0,
+        in_row: int = 0,
     ) -> Pace:
         """The other side asked for less: at most this rate from now on, and nothing for `pause` seconds, a day at most.
 
         `version` is that of the grant under which it asked. When the rate was lowered since, it stays as it is: many nodes
         that are told the same slow down once. Of several pauses the last to end counts. None leaves the rate.
+        `in_row`: how often it was too much since it last answered, as far as the one who asks knows. The largest counts.
         """
+
+    async def calm(self, name: str, key: str, *, in_row: int) -> Pace:
+        """The other side has answered: that count begins anew, unless it is another by now."""
 
     async def sped(self, name: str, key: str, *, rate: float | None, version: int) -> Pace:
         """Raise the rate that was lowered; None: to what is wanted. Nothing happens when `version` is not the newest."""

@@ -59,6 +59,7 @@ class Grant(msgspec.Struct, frozen=True):
     version: int  # of the rate that the other side has left us: `slow` and `sped` name it
     at: float  # when it was granted
     mark: float  # units that had drained by then, since the bucket was made: so its age is known when it is given back
+    in_row: int = 0  # as in Pace
 
 
 class Return(msgspec.Struct, frozen=True):
@@ -84,6 +85,7 @@ class Pace(msgspec.Struct, frozen=True):
     rate: float | None  # None: it has not asked for less
     version: int  # grows with every change; 0: never changed
     paused: float  # seconds for which nothing is granted
+    in_row: int = 0  # how often it was too much for the other side, in a row, and it did not say for how long
 
 
 _set = msgspec.structs.force_setattr
@@ -115,6 +117,10 @@ def check_grant(grant: Any) -> None:
         raise UsageError(f"The mark of a grant is a number from 0, not {show(grant.mark)}.")
 
 
+def check_in_row(number: Any) -> int:
+    return check_int("in_row", number, 0, 1_000_000)
+
+
 def check_version(version: Any) -> int:
     return check_int("version", version, 0, _INT8 - 1)
 
@@ -133,11 +139,12 @@ class Bucket(msgspec.Struct, frozen=True, kw_only=True):
     fastest: float = 0.0  # the largest rate, and
     burst: float = 0.0  # the largest burst, that anybody has asked with lately:
     terms_until: float | None = None  # until then they count also for who asks with less
+    in_row: int = 0  # how often it was too much for the other side since it last answered
 
     @property
     def forget(self) -> int:
         """The minute from which on nobody misses this row. Only its minute, so that an index on it changes rarely."""
-        idle = self.at + (IDLE if self.slowed is None else SLOWED_KEPT)
+        idle = self.at + (IDLE if self.slowed is None and not self.in_row else SLOWED_KEPT)
         return math.ceil(max(idle, self.at + self.level / self.rate, self.paused_until or 0.0) / 60)
 
 
@@ -196,6 +203,7 @@ def grant_of(want: Want, left: Bucket, granted: float) -> Grant:
         left.version,
         left.at,
         left.drained,
+        left.in_row,
     )
 
 
@@ -236,6 +244,12 @@ def merged(returns: Iterable[Return]) -> list[Return]:
     return [found[key] for key in sorted(found)]
 
 
+def counted(bucket: Bucket, in_row: int, version: int) -> Bucket:
+    """How often it was too much, unless the rate was lowered since the one who asks looked: then that one has counted it."""
+    is_new = version >= bucket.lowered and in_row > bucket.in_row
+    return msgspec.structs.replace(bucket, in_row=in_row) if is_new else bucket
+
+
 def slowed(bucket: Bucket, rate: float | None, pause: float, version: int, token: int) -> Bucket:
     """Lowered, unless that was done since the one who asks looked; and paused, in any case."""
     until = max(bucket.paused_until or 0.0, bucket.at + pause) if pause else bucket.paused_until
@@ -254,12 +268,19 @@ def sped(bucket: Bucket, rate: float | None, version: int, token: int) -> Bucket
     return msgspec.structs.replace(bucket, slowed=rate, version=token)
 
 
+def calmed(bucket: Bucket, in_row: int) -> Bucket:
+    """The next pause is the first again, unless there was another since the one who asks looked."""
+    return msgspec.structs.replace(bucket, in_row=0) if bucket.in_row == in_row else bucket
+
+
 def freed(bucket: Bucket, token: int) -> Bucket:
     """As if the other side had never asked for less, and nobody who thinks so yet is right."""
-    return msgspec.structs.replace(bucket, slowed=None, paused_until=None, version=token, lowered=token)
+    return msgspec.structs.replace(
+        bucket, slowed=None, paused_until=None, version=token, lowered=token, in_row=0
+    )
 
 
 def pace_of(name: str, key: str, bucket: Bucket | None) -> Pace:
     if bucket is None:
         return Pace(name, key, None, 0, 0.0)
-    return Pace(name, key, bucket.slowed, bucket.version, pause_of(bucket))
+    return Pace(name, key, bucket.slowed, bucket.version, pause_of(bucket), bucket.in_row)

@@ -47,7 +47,8 @@ def statements():
     return {
         "take": next(quota.take([Want(each.name, each.key, 1, 1, 1, 1) for each in grants])),
         "give back": next(quota.give_back([Return(grant, 1) for grant in grants])),
-        "slow": next(quota.slow("api1", "k1", rate=1.0, pause=5.0, version=0)),
+        "slow": next(quota.slow("api1", "k1", rate=1.0, pause=5.0, version=0, in_row=1)),
+        "calm": next(quota.calm("api1", "k1", in_row=1)),
         "speed up": next(quota.sped("api1", "k1", rate=None, version=0)),
         "report": next(breakers.report("n1", said, ttl=5)),
         "open": next(breakers.open_fleet("api1", generation=0, open_for=5)),

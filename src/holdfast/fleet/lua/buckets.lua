@@ -43,7 +43,7 @@ end
 
 -- Until it is drained and has earned a burst again: then it is as good as one that nobody knows.
 local function keep_bucket(key, bucket)
-  local idle = bucket.slowed and WEEK or IDLE
+  local idle = (bucket.slowed or (bucket.in_row or 0) > 0) and WEEK or IDLE
   local owed = math.max(bucket.level, bucket.spare and bucket.burst - bucket.spare or 0)
   keep(key, bucket, math.max(idle, owed / bucket.rate, (bucket.paused_until or now) - now) + GRACE)
 end

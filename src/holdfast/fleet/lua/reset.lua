@@ -8,7 +8,7 @@ if fleet then
 end
 for _, item in ipairs(slowed) do
   local bucket = item[2]
-  bucket.slowed, bucket.paused_until = nil, nil
+  bucket.slowed, bucket.paused_until, bucket.in_row = nil, nil, 0
   bucket.version = draw(memory, bucket.version) -- who saw the old state cannot bring it back
   bucket.lowered = bucket.version
   keep_bucket(ARGV[1] .. item[1], bucket)

@@ -5,7 +5,7 @@ local function slowed_buckets(list, prefix, memory)
   local found = {}
   for _, key in ipairs(redis.call('ZRANGE', list, 0, MOST_SLOWED - 1)) do
     local bucket = find_bucket(prefix .. key, memory)
-    if bucket and (bucket.slowed or bucket.paused_until) then
+    if bucket and (bucket.slowed or bucket.paused_until or (bucket.in_row or 0) > 0) then
       found[#found + 1] = {key, bucket}
     else
       redis.call('ZREM', list, key)

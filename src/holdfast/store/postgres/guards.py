@@ -184,9 +184,20 @@ class Guards(Subject):
             await self._database.write(partial(quota.give_back, returns))
 
     async def slow(
-        self, name: str, key: str, *, rate: float | None, pause: float = 0.0, version: int = 0
+        self,
+        name: str,
+        key: str,
+        *,
+        rate: float | None,
+        pause: float = 0.0,
+        version: int = 0,
+        in_row: int = 0,
     ) -> Pace:
-        make = partial(quota.slow, name, key, rate=rate, pause=pause, version=version)
+        make = partial(quota.slow, name, key, rate=rate, pause=pause, version=version, in_row=in_row)
+        return await self._database.write(make, repeatable=True)
+
+    async def calm(self, name: str, key: str, *, in_row: int) -> Pace:
+        make = partial(quota.calm, name, key, in_row=in_row)
         return await self._database.write(make, repeatable=True)
 
     async def sped(self, name: str, key: str, *, rate: float | None, version: int) -> Pace:

@@ -153,9 +153,20 @@ class Guards(Subject):
             await self._file.write(partial(quota.give_back, returns=returns))
 
     async def slow(
-        self, name: str, key: str, *, rate: float | None, pause: float = 0.0, version: int = 0
+        self,
+        name: str,
+        key: str,
+        *,
+        rate: float | None,
+        pause: float = 0.0,
+        version: int = 0,
+        in_row: int = 0,
     ) -> Pace:
-        call = partial(quota.slow, name=name, key=key, rate=rate, pause=pause, version=version)
+        call = partial(quota.slow, name=name, key=key, rate=rate, pause=pause, version=version, in_row=in_row)
+        return await self._file.write(call, repeatable=True)
+
+    async def calm(self, name: str, key: str, *, in_row: int) -> Pace:
+        call = partial(quota.calm, name=name, key=key, in_row=in_row)
         return await self._file.write(call, repeatable=True)
 
     async def sped(self, name: str, key: str, *, rate: float | None, version: int) -> Pace:

@@ -8,7 +8,9 @@ from holdfast.store import quota
 from holdfast.store.quota import DAY, Bucket, Grant, Pace, Return, Want
 from holdfast.store.sqlite.connection import Db
 
-_COLUMNS = "at, rate, level, drained, slowed, version, lowered, paused_until, fastest, burst, terms_until"
+_COLUMNS = (
+    "at, rate, level, drained, slowed, version, lowered, paused_until, fastest, burst, terms_until, in_row"
+)
 _NAMES = _COLUMNS.split(", ")
 _KEEP = f"""INSERT INTO holdfast_bucket (name, key, {_COLUMNS}, forget) VALUES (?, ?, {"?, " * len(_NAMES)}?)
     ON CONFLICT (name, key) DO UPDATE SET {", ".join(f"{name} = excluded.{name}" for name in [*_NAMES, "forget"])}"""
@@ -31,12 +33,19 @@ def give_back(db: Db, returns: Sequence[Return]) -> None:
             _keep(db, name, key, quota.give_back(bucket, item, db.now))
 
 
-def slow(db: Db, name: str, key: str, *, rate: float | None, pause: float, version: int) -> Pace:
+def slow(db: Db, name: str, key: str, *, rate: float | None, pause: float, version: int, in_row: int) -> Pace:
     known = _find(db, name, key) or Bucket(at=db.now, rate=rate or 1.0)
-    bucket = quota.slowed(
-        quota.settled(known, db.now), rate, min(pause, DAY), version, token=db.draw("token")
-    )
+    now = quota.counted(quota.settled(known, db.now), in_row, version)
+    bucket = quota.slowed(now, rate, min(pause, DAY), version, token=db.draw("token"))
     _keep(db, name, key, bucket)
+    return quota.pace_of(name, key, bucket)
+
+
+def calm(db: Db, name: str, key: str, *, in_row: int) -> Pace:
+    bucket = _find(db, name, key)
+    if bucket is not None:
+        bucket = quota.calmed(quota.settled(bucket, db.now), in_row)
+        _keep(db, name, key, bucket)
     return quota.pace_of(name, key, bucket)
 
 
@@ -52,8 +61,9 @@ def free(db: Db, name: str, *, limit: int) -> int:
     """Lift slower rates and pauses; returns of how many keys. A new version: who saw the old state cannot bring it back."""
     sql = """SELECT key FROM holdfast_bucket WHERE name = ? AND slowed IS NOT NULL
         UNION SELECT key FROM holdfast_bucket WHERE name = ? AND paused_until IS NOT NULL
+        UNION SELECT key FROM holdfast_bucket WHERE name = ? AND in_row > 0
         ORDER BY key LIMIT ?"""
-    keys = [key for (key,) in db.rows(sql, name, name, limit)]
+    keys = [key for (key,) in db.rows(sql, name, name, name, limit)]
     version = db.draw("token")
     for key in keys:
         bucket = _find(db, name, key)

@@ -59,20 +59,22 @@ class GuardsConformance(QuotaConformance, BreakersConformance):
         await store.guards.hold("api", CLOSED, actor="ada")
         probe = await permit(store)
         seen = await store.guards.slow("api", "k", rate=0.5, pause=60)
+        await store.guards.slow("api", "only counted", rate=None, in_row=4)
         await tell(store, "n2", OPEN)
         assert await store.guards.reset("api", actor="bob")
         told = await tell(store)
         assert (told.generation, told.reset, told.opened_until, told.others) == (2, 2, None, ())
         assert told.held is not None, "that is for let_go"
         assert not await store.guards.open_fleet("api", generation=1, open_for=30)
-        late = await store.guards.slow("api", "k", rate=0.25, version=seen.version)
-        assert (late.rate, late.paused) == (None, 0)
+        late = await store.guards.slow("api", "k", rate=0.25, version=seen.version, in_row=2)
+        assert (late.rate, late.paused, late.in_row) == (None, 0, 0)
+        assert (await store.guards.calm("api", "only counted", in_row=0)).in_row == 0
         assert await units(store) == 8
         assert probe is not None
         assert not await store.guards.probed(probe)
         assert await permit(store, "n2") is not None
         row = (await store.audit.find(subject="guard:api"))[0]
-        assert (row.actor, row.action, json.loads(row.before or "")["keys"]) == ("bob", "guard.reset", 1)
+        assert (row.actor, row.action, json.loads(row.before or "")["keys"]) == ("bob", "guard.reset", 2)
 
     async def test_what_nobody_knows_is_not_reset(self, store: Store) -> None:
         assert not await store.guards.reset("api", actor="ada")

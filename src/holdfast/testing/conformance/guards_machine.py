@@ -21,6 +21,7 @@ rates = st.sampled_from([0.5, 2.0, 8.0])
 guards = st.sampled_from(["g1", "g2"])
 nodes = st.sampled_from(["n1", "n2", "n3"])
 places = st.integers(0, 30)
+in_rows = st.integers(0, 3)
 states = st.sampled_from(list(BreakerState))
 seconds = st.sampled_from([0.25, 1.0, 5.0, 30.0])
 
@@ -71,11 +72,17 @@ class SharedGuardsMachine(StoreMachine):
         rate=st.none() | rates,
         pause=st.sampled_from([0.0, 0.25, 5.0, 100_000.0]),
         version=places,
+        in_row=in_rows,
     )
-    def slow(self, key: str, rate: float | None, pause: float, version: int) -> None:
+    def slow(self, key: str, rate: float | None, pause: float, version: int, in_row: int) -> None:
         mine, model = self._version(version)
-        pace = self.do(self.store.guards.slow("g1", key, rate=rate, pause=pause, version=mine))
-        self._same_pace(pace, self.model.slow("g1", key, rate, min(pause, quota.DAY), model))
+        pace = self.do(self.store.guards.slow("g1", key, rate=rate, pause=pause, version=mine, in_row=in_row))
+        self._same_pace(pace, self.model.slow("g1", key, rate, min(pause, quota.DAY), model, in_row))
+
+    @rule(key=keys, in_row=in_rows)
+    def calm(self, key: str, in_row: int) -> None:
+        pace = self.do(self.store.guards.calm("g1", key, in_row=in_row))
+        self._same_pace(pace, self.model.calm("g1", key, in_row))
 
     @rule(key=keys, rate=st.none() | rates, version=places)
     def sped(self, key: str, rate: float | None, version: int) -> None:

@@ -68,10 +68,17 @@ class Fleet:
         if (bucket := self.buckets.get(name)) is not None:
             self.buckets[name] = quota.give_back(bucket, item, self.now)
 
-    def slow(self, name: str, key: str, rate: float | None, pause: float, version: int) -> Pace:
+    def slow(self, name: str, key: str, rate: float | None, pause: float, version: int, in_row: int) -> Pace:
         known = self.buckets.get((name, key)) or Bucket(at=self.now, rate=rate or 1.0)
-        bucket = quota.slowed(quota.settled(known, self.now), rate, pause, version, next(self._token))
+        now = quota.counted(quota.settled(known, self.now), in_row, version)
+        bucket = quota.slowed(now, rate, pause, version, next(self._token))
         self.buckets[name, key] = bucket
+        return quota.pace_of(name, key, bucket)
+
+    def calm(self, name: str, key: str, in_row: int) -> Pace:
+        bucket = self.buckets.get((name, key))
+        if bucket is not None:
+            bucket = self.buckets[name, key] = quota.calmed(quota.settled(bucket, self.now), in_row)
         return quota.pace_of(name, key, bucket)
 
     def sped(self, name: str, key: str, rate: float | None, version: int) -> Pace:
@@ -177,7 +184,9 @@ class Fleet:
         self.probes = {number: found for number, found in self.probes.items() if found[0] != guard}
         version = next(self._token)
         for (name, key), bucket in self.buckets.items():
-            if name == guard and (bucket.slowed is not None or bucket.paused_until is not None):
+            if name == guard and (
+                bucket.slowed is not None or bucket.paused_until is not None or bucket.in_row
+            ):
                 self.buckets[name, key] = quota.freed(bucket, version)
         self.audited += 1
         return True

@@ -222,6 +222,31 @@ class SharedQuotaConformance(Conformance):
         await self.advance(store, 10)
         assert await units(store) == 8
 
+    async def test_pauses_in_a_row_are_counted_until_there_is_an_answer(self, store: SharesGuards) -> None:
+        first = await store.guards.slow("api", "k", rate=None, pause=10, in_row=1)
+        assert (first.in_row, first.rate, first.paused) == (1, None, 10)
+        again = await store.guards.slow("api", "k", rate=None, pause=10, in_row=1)
+        assert again.in_row == 1, "nodes that are told the same count once"
+        assert (await ask(store)).in_row == 1
+        await self.advance(store, 11)
+        assert (await store.guards.slow("api", "k", rate=None, pause=20, in_row=2)).in_row == 2
+        assert (await store.guards.slow("api", "k", rate=None, pause=5)).in_row == 2, (
+            "it was told for how long"
+        )
+        assert (await store.guards.calm("api", "k", in_row=1)).in_row == 2, "there was another since"
+        calm = await store.guards.calm("api", "k", in_row=2)
+        assert (calm.in_row, calm.paused) == (0, 20), "the pause stays"
+        assert (await ask(store)).in_row == 0
+        assert (await store.guards.calm("api", "nobody", in_row=1)).in_row == 0
+
+    async def test_who_saw_a_count_before_the_rate_was_lowered_counts_nothing(
+        self, store: SharesGuards
+    ) -> None:
+        seen = (await ask(store)).version
+        lowered = await store.guards.slow("api", "k", rate=1, version=seen, in_row=1)
+        assert (await store.guards.slow("api", "k", rate=None, version=seen, in_row=2)).in_row == 1
+        assert (await store.guards.slow("api", "k", rate=None, version=lowered.version, in_row=2)).in_row == 2
+
     async def test_a_pause_lasts_a_day_at_most(self, store: SharesGuards) -> None:
         assert (await store.guards.slow("api", "k", rate=None, pause=1e9)).paused == 86_400
         assert (await store.guards.slow("api", "k", rate=1, pause=0)).paused == 86_400
@@ -238,6 +263,15 @@ class SharedQuotaConformance(Conformance):
 
 class QuotaConformance(SharedQuotaConformance):
     """And what is forgotten, when a store is told to."""
+
+    async def test_how_often_it_was_too_much_is_kept_for_a_week(self, store: Store) -> None:
+        await store.guards.slow("api", "k", rate=None, pause=1, in_row=3)
+        await self.advance(store, 6 * 86_400)
+        await store.guards.prune()
+        assert (await ask(store)).in_row == 3
+        await store.guards.calm("api", "k", in_row=3)
+        await self.advance(store, 3660)
+        assert await store.guards.prune() == 1
 
     async def test_giving_back_to_a_forgotten_bucket_makes_none(self, store: Store) -> None:
         grant = await ask(store)

@@ -97,6 +97,9 @@ class WatchedQuota:
     def slowed(self, name: str, key: str, record: LimiterRecord, /) -> None:
         self._slices.slowed(name, key, record)
 
+    def calmed(self, name: str, key: str, in_row: int, /) -> None:
+        self._slices.calmed(name, key, in_row)
+
     def _is_share(self, name: str, key: str) -> bool:
         return self._slices.is_alone or any(monotonic() < pot.late_until for pot in self._pots(name, key))
 
@@ -128,9 +131,16 @@ class RecordedGuards(Guards):
         return await self._history.call("take", asked, partial(super().take, wants))
 
     async def slow(
-        self, name: str, key: str, *, rate: float | None, pause: float = 0.0, version: int = 0
+        self,
+        name: str,
+        key: str,
+        *,
+        rate: float | None,
+        pause: float = 0.0,
+        version: int = 0,
+        in_row: int = 0,
     ) -> Pace:
-        work = partial(super().slow, name, key, rate=rate, pause=pause, version=version)
+        work = partial(super().slow, name, key, rate=rate, pause=pause, version=version, in_row=in_row)
         return await self._history.call("slow", (name, key, rate, pause), work)
 
     async def open_fleet(self, name: str, *, generation: int, open_for: float) -> bool:

@@ -1,0 +1,3 @@
+-- How often a limiter's key was too much for the other side, in a row, which did not say for how long: each pause is longer.
+ALTER TABLE holdfast.bucket ADD COLUMN in_row integer NOT NULL DEFAULT 0;
+CREATE INDEX bucket_in_row ON holdfast.bucket (name, key) WHERE in_row > 0;
