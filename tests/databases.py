@@ -27,7 +27,7 @@ _EMPTY = f"""
     DELETE FROM holdfast.tick; DELETE FROM holdfast.key; DELETE FROM holdfast.step;
     DELETE FROM holdfast.bucket; DELETE FROM holdfast.guard; DELETE FROM holdfast.breaker; DELETE FROM holdfast.probe;
     DELETE FROM holdfast.outbox; DELETE FROM holdfast.event_key; DELETE FROM holdfast.event_block;
-    DELETE FROM holdfast.event_group; DELETE FROM holdfast.inbox; DELETE FROM holdfast.stray; DELETE FROM holdfast.event_member;
+    DELETE FROM holdfast.event_group; DELETE FROM holdfast.inbox; DELETE FROM holdfast.stray; DELETE FROM holdfast.blob; DELETE FROM holdfast.event_member;
     UPDATE holdfast.event_position SET value = 0;
     DELETE FROM holdfast.view; DELETE FROM holdfast.view_row; DELETE FROM holdfast.view_aside; DELETE FROM holdfast.seen;
     DELETE FROM holdfast.visit; DELETE FROM holdfast.web_secret;

@@ -15,9 +15,11 @@ from holdfast.blobs.errors import (
 from holdfast.blobs.keys import check_key
 from holdfast.blobs.opening import open_blobs
 from holdfast.blobs.port import BlobStore, Link, Reading, Stat, Stored
+from holdfast.blobs.records import Blob, Checked, Staged, Swept, Upload
 from holdfast.blobs.settings import BlobSettings
 
 __all__ = [
+    "Blob",
     "BlobError",
     "BlobExists",
     "BlobKeyError",
@@ -29,11 +31,15 @@ __all__ = [
     "BlobStore",
     "BlobTooLarge",
     "BlobUnavailable",
+    "Checked",
     "Link",
     "LinkRefused",
     "Reading",
+    "Staged",
     "Stat",
     "Stored",
+    "Swept",
+    "Upload",
     "check_key",
     "open_blobs",
 ]

@@ -283,6 +283,7 @@ def _enter(claim: Claim) -> None:
             trace=claim.trace,
             deadline=claim.deadline,
             job_id=claim.job_id,
+            tenant=claim.tenant,
         )
     )
     if is_heard("job.began"):

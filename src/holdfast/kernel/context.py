@@ -18,6 +18,7 @@ class Context(msgspec.Struct, frozen=True, kw_only=True):
     trace: str | None = None  # a W3C traceparent
     deadline: float | None = None  # seconds since 1970, on the database's clock
     job_id: str | None = None  # the job that is running now
+    tenant: str | None = None  # whose it is: the keys of blobs are this one's own
 
 
 NO_CONTEXT = Context()
@@ -39,7 +40,7 @@ def within(**changes: Any) -> Generator[Context, None, None]:
     """What is stored in the block belongs to this story: `with within(correlation_id=request_id):`, sync or async.
 
     `correlation_id` names the whole story, such as a request and all that follows from it; `causation_id` what has caused it; `trace`
-    is a W3C traceparent. Jobs, events and sagas that are stored in the block have them, and so has what follows from these; so
+    is a W3C traceparent; `tenant` whose blobs `hf.blobs` is about. Jobs, events and sagas that are stored in the block have them, and so has what follows from these; so
     have the lines that are logged. What is not said stays as it was around the block.
     """
     if unknown := changes.keys() - _NAMES:

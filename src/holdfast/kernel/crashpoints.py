@@ -30,6 +30,12 @@ CRASHPOINTS = {
     "relay.after_publish": "the broker has the events, and the outbox does not know",
     "consumer.fetched": "a consumer has messages of a broker, and has stored nothing of them",
     "consumer.after_deliver": "a message is stored as a job, and the broker does not know",
+    "blob.staged": "bytes are written, and nobody knows of them",
+    "blob.copied": "an object is copied to where it belongs, and its row does not say so",
+    "blob.moved": "a row names the new object, and the old one is still there",
+    "blob.tidied": "an object is where it belongs and nowhere else, and its row does not say so",
+    "blob.swept": "a page of unused objects is removed",
+    "blob.purged": "the object of a deleted blob is removed, and its row is still there",
     "request.before_commit": "the handler has answered, and its rows are not committed",
     "request.after_commit": "the rows of a request and its answer are committed, and the client does not know",
 }

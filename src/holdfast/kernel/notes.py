@@ -178,6 +178,7 @@ _MAIL = (
     ("mail.refused", "job message to error", WARNING, "the mail {message} of job {job} to {to} is refused for good: {error}"),
 )  # fmt: skip
 _BLOBS = (
+    ("blob.lost", "blob object", ERROR, "the object {object} of the blob {blob} is gone, and Holdfast has not removed it: the blob is marked as missing"),
     ("blob.link_refused", "method path error", WARNING, "a link to a blob was refused, {method} {path}: {error}"),
 )  # fmt: skip
 _METRICS = (

@@ -9,6 +9,8 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
 from weakref import WeakSet
 
+from holdfast.blobs.settings import BlobSettings
+from holdfast.blobs.settings import settings_of as blob_settings_of
 from holdfast.events.bus import Bus
 from holdfast.events.settings import EventSettings
 from holdfast.events.versions import Versions
@@ -29,6 +31,7 @@ from holdfast.kernel.forks import tell_child
 from holdfast.kernel.service import Service
 from holdfast.kernel.spawn import over, spawn, to_its_end
 from holdfast.mail.settings import MailSettings, settings_of
+from holdfast.runtime.blobs.program import ProgramBlobs
 from holdfast.runtime.blocking import Blocking
 from holdfast.runtime.config import (
     Location,
@@ -75,6 +78,8 @@ class Holdfast(Declaring, DeclaringSagas, DeclaringViews, DeclaresCache, Eventin
     database shall not be troubled by them. `transport="redis://…"` or `"nats://…"`, or HOLDFAST_TRANSPORT_URL, is the broker that
     carries events; without one the database itself does. `cache="redis://…"`, or HOLDFAST_CACHE_URL, is where values of cached
     functions are kept then; `sessions="redis://…"`, or HOLDFAST_SESSIONS_URL, where those of web pages are. `keys`, or HOLDFAST_KEYS, are those of `hf.vault`; `mail`, or HOLDFAST_MAIL_URL, is where `hf.mail` sends to. A SQLite file brings its tables up to date by itself; on PostgreSQL
+    functions are kept then. `keys`, or HOLDFAST_KEYS, are those of `hf.vault`; `mail`, or HOLDFAST_MAIL_URL, is where `hf.mail` sends to; `blobs`, or HOLDFAST_BLOBS_URL, is where
+    `hf.blobs` keeps files. A SQLite file brings its tables up to date by itself; on PostgreSQL
     that is done by `migrate`, once for each version.
     """
 
@@ -89,6 +94,7 @@ class Holdfast(Declaring, DeclaringSagas, DeclaringViews, DeclaresCache, Eventin
         events: EventSettings | None = None,
         keys: Keyring | str | None = None,
         mail: MailSettings | str | None = None,
+        blobs: BlobSettings | str | None = None,
     ) -> None:
         hooks, fleet = Hooks(), GuardFleet()
         registry, enqueuer = Registry(hooks, fleet.add), Enqueuer(hooks)
@@ -102,6 +108,7 @@ class Holdfast(Declaring, DeclaringSagas, DeclaringViews, DeclaresCache, Eventin
         self._inside.beside = [bus.services, self.views.services, self._saga_services]
         self.vault = ProgramVault(self, keys)
         self.mail = ProgramMail(self, settings_of(mail))
+        self.blobs = ProgramBlobs(self, blob_settings_of(blobs))
         self._entered = False
         self._leaving: asyncio.Task[None] | None = None
         self._workers: WeakSet[WorkerService] = WeakSet()

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from holdfast.jobs.unknown import UnknownJobs
     from holdfast.runtime.app import Holdfast
     from holdfast.runtime.logins import Logins
+    from holdfast.runtime.blobs.program import ProgramBlobs
     from holdfast.runtime.mailing import ProgramMail
     from holdfast.runtime.outbox import OutboxView
     from holdfast.runtime.tenants import TenantsView
@@ -58,6 +59,7 @@ class Blocking:
         self.logins = BlockingLogins(portal, hf.logins)
         self.vault = BlockingVault(portal, hf.vault)
         self.mail = BlockingMail(portal, hf.mail)
+        self.blobs = BlockingBlobs(portal, hf.blobs)
         self.migrate = Blocks(portal, "hf")(hf.migrate)
 
     def emit(
@@ -229,3 +231,18 @@ class BlockingMail:
 
     def __init__(self, portal: Portal, mail: ProgramMail) -> None:
         self.send = Blocks(portal, "hf.mail")(mail.send)
+
+
+class BlockingBlobs:
+    """`hf.blobs`. What `open` gives is read on a loop: threads take `read`, in ranges."""
+
+    def __init__(self, portal: Portal, blobs: ProgramBlobs) -> None:
+        made = Blocks(portal, "hf.blobs")
+        self.stage, self.commit, self.put = made(blobs.stage), made(blobs.commit), made(blobs.put)
+        self.discard, self.receive = made(blobs.discard), made(blobs.receive)
+        self.get, self.read, self.open = made(blobs.get), made(blobs.read), made(blobs.open)
+        self.list, self.usage = made(blobs.list), made(blobs.usage)
+        self.link_get, self.link_put = made(blobs.link_get), made(blobs.link_put)
+        self.delete, self.restore = made(blobs.delete), made(blobs.restore)
+        self.quarantine, self.release = made(blobs.quarantine), made(blobs.release)
+        self.sweep, self.check = made(blobs.sweep), made(blobs.check)

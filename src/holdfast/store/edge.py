@@ -8,6 +8,7 @@ from functools import partial, wraps
 from typing import Any, TypeVar
 
 from holdfast.kernel.names import check_name, check_seconds
+from holdfast.store import blob_checks as b
 from holdfast.store import cache_checks as cc
 from holdfast.store import checks as c
 from holdfast.store import event_checks as e
@@ -320,6 +321,31 @@ RULES: dict[str, dict[str, dict[str, Check]]] = {
         "find": {"type": _if_given("type"), "before": e.check_stray_id_if_given, "limit": _limit},
         "get": {"stray_id": e.check_stray_id},
         "drop": {"ids": e.check_stray_ids, "actor": _name("actor"), "reason": c.check_reason},
+    },
+    "Blobs": {
+        "add": {"blob": b.check_blob},
+        "get": {"name": partial(b.check_path, "name")},
+        "find": {
+            "prefix": partial(b.check_prefix, "prefix"),
+            "after": partial(b.check_prefix, "after"),
+            "state": b.check_state_if_given,
+            "limit": _limit,
+        },
+        "usage": {"prefix": partial(b.check_prefix, "prefix")},
+        "change": {
+            "name": partial(b.check_path, "name"),
+            "to": b.check_state,
+            "of": b.check_states,
+            "reason": b.check_reason_if_given,
+        },
+        "move": {
+            "name": partial(b.check_path, "name"),
+            "source": partial(b.check_path, "object"),
+            "target": partial(b.check_path, "object"),
+        },
+        "unsettled": {"older": partial(check_seconds, "older"), "limit": _limit},
+        "known": {"objects": b.check_objects},
+        "purge": {"keep": partial(check_seconds, "keep"), "limit": _limit},
     },
     "Cache": {
         "get": {"keys": cc.check_keys},

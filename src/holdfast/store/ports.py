@@ -5,6 +5,7 @@ from __future__ import annotations
 from contextlib import AbstractAsyncContextManager
 from typing import Any, Protocol
 
+from holdfast.store.blob_ports import Blobs
 from holdfast.store.cache_ports import Cache
 from holdfast.store.event_ports import Groups, Inbox, Outbox, Strays
 from holdfast.store.findings import Finding
@@ -89,6 +90,8 @@ class Store(Protocol):
     def groups(self) -> Groups: ...
     @property
     def strays(self) -> Strays: ...
+    @property
+    def blobs(self) -> Blobs: ...
     @property
     def cache(self) -> Cache: ...
     @property

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import AsyncIterator
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 from urllib.parse import parse_qsl, quote
 
 from holdfast.blobs.errors import BlobKeyError, BlobMismatch, BlobMissing, LinkRefused
@@ -26,11 +26,11 @@ _SAFE = [
 ]
 
 
+@runtime_checkable
 class KeepsBlobs(Protocol):
-    """A Holdfast, or its `hf.blobs`: whatever has the place of the blobs."""
+    """`hf.blobs`, or whatever else knows the place of the blobs."""
 
-    @property
-    def objects(self) -> BlobStore: ...
+    def place(self) -> BlobStore: ...
 
 
 class Gone(Exception):
@@ -68,7 +68,7 @@ class SignedFiles:
             await _NOT_FOUND.send(scope, send)
 
     def _folder(self) -> FolderStore:
-        found = self._blobs if isinstance(self._blobs, FolderStore) else getattr(self._blobs, "objects", None)
+        found = self._blobs.place() if isinstance(self._blobs, KeepsBlobs) else self._blobs
         if not isinstance(found, FolderStore):
             raise UsageError(
                 "SignedFiles serves a folder of blobs. An S3 serves its links itself: leave the mount out."

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 
 import msgspec
 
+from holdfast.blobs.errors import BlobError
 from holdfast.events import findings as events
 from holdfast.fleet.looking import owner_of
 from holdfast.kernel.errors import StoreError
@@ -18,6 +19,7 @@ from holdfast.runtime.cli.output import document, say
 from holdfast.runtime.cli.parser import Commands, count
 from holdfast.runtime.cli.table import clean
 from holdfast.runtime.inside import inside
+from holdfast.store.blob_records import BlobState
 from holdfast.store.findings import Finding, Level, ok, warn
 from holdfast.views import findings as views
 
@@ -69,6 +71,7 @@ async def _examined(hf: Holdfast, processes: int) -> list[Finding]:
             *broker,
             *await views.examine(hf.store),
             *await _held(hf),
+            *await _blobs(hf),
         ]
 
 
@@ -104,6 +107,30 @@ async def _held(hf: Holdfast) -> list[Finding]:
             "Start a worker that has them, or one of another version with the jobs' tasks: it lets them go within a minute.",
         )
     ]
+
+
+async def _blobs(hf: Holdfast) -> list[Finding]:
+    """The place of the blobs takes an object and lets it go, and nothing waits for a person."""
+    if hf.blobs.settings is None:
+        return []
+    place = hf.blobs.place()
+    try:
+        await place.check()
+    except BlobError as error:
+        todo = "Mend it, or set HOLDFAST_BLOBS_URL: files can be neither stored nor read."
+        return [Finding("blobs", Level.BAD, str(error), todo)]
+    found = [ok("blobs", f"{place!r} takes and removes objects.")]
+    for state, todo in _OF_BLOBS.items():
+        if rows := await hf.store.blobs.find(state=state, limit=_KEYS):
+            number = f"{len(rows)}{' or more' if len(rows) == _KEYS else ''}"
+            found.append(warn(f"blobs {state}", f"{number}, such as {rows[0].name}.", todo))
+    return found
+
+
+_OF_BLOBS = {
+    BlobState.MISSING: "Their objects are gone: bring them back from a copy and `hf.blobs.restore` them, or delete them.",
+    BlobState.QUARANTINED: "Decide: `holdfast blobs release`, or delete them.",
+}
 
 
 def _advised(finding: Finding, options: Namespace) -> Finding:

@@ -15,6 +15,7 @@ from holdfast.kernel.spawn import over, spawn
 from holdfast.kernel.telemetry import note
 from holdfast.store.postgres import schema
 from holdfast.store.postgres.audit import Audit
+from holdfast.store.postgres.blobs import Blobs
 from holdfast.store.postgres.cache import Cache
 from holdfast.store.postgres.claims import Claims
 from holdfast.store.postgres.connection import Database, connect
@@ -95,6 +96,7 @@ class PostgresStore:
         self.inbox = Inbox(self)
         self.groups = Groups(self)
         self.strays = Strays(self)
+        self.blobs = Blobs(self)
         self.cache = Cache(self)
         self.sagas = Sagas(self)
         self.audit = Audit(self)

@@ -15,6 +15,7 @@ from holdfast.kernel.loops import new_lock
 from holdfast.kernel.spawn import Reply, ThreadReply
 from holdfast.store.sqlite import refusals, schema
 from holdfast.store.sqlite.audit import Audit
+from holdfast.store.sqlite.blobs import Blobs
 from holdfast.store.sqlite.cache import Cache
 from holdfast.store.sqlite.carriers import adopt, lent_by
 from holdfast.store.sqlite.claims import Claims
@@ -94,6 +95,7 @@ class SqliteStore:
         self.inbox = Inbox(self)
         self.groups = Groups(self)
         self.strays = Strays(self)
+        self.blobs = Blobs(self)
         self.cache = Cache(self)
         self.sagas = Sagas(self)
         self.audit = Audit(self)

@@ -20,6 +20,7 @@ if (_pytest := sys.modules.get("pytest")) is not None:
     _pytest.register_assert_rewrite(*(f"{__name__}.{name}" for name in _parts if name != "__init__"))
 
 from holdfast.testing.conformance.audit import AuditConformance
+from holdfast.testing.conformance.blob_rows import BlobRowsConformance
 from holdfast.testing.conformance.blobs import BlobLinksConformance, BlobsConformance
 from holdfast.testing.conformance.breakers import SharedGuardsConformance
 from holdfast.testing.conformance.cache import CacheConformance, SharedCacheConformance
@@ -69,6 +70,7 @@ from holdfast.testing.conformance.workers import WorkersConformance
 __all__ = [
     "AuditConformance",
     "BlobLinksConformance",
+    "BlobRowsConformance",
     "BlobsConformance",
     "CacheConformance",
     "CallsConformance",
@@ -156,6 +158,7 @@ class StoreConformance(
     ViewsConformance,
     ViewGenerationsConformance,
     VersionsConformance,
+    BlobRowsConformance,
     CacheConformance,
     SagasConformance,
     SagaWaitsConformance,

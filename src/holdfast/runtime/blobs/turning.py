@@ -1,0 +1,52 @@
+"""Change what may be done with a blob: delete, restore, quarantine, release."""
+
+from __future__ import annotations
+
+from contextlib import AsyncExitStack
+from typing import Any
+
+from holdfast.kernel.awaits import must_await_all
+from holdfast.runtime.blobs.base import Base
+from holdfast.store.blob_records import BlobState
+
+_HELD = (BlobState.KEPT, BlobState.QUARANTINED)
+
+
+@must_await_all("hf.blobs")
+class Turns(Base):
+    async def delete(self, *keys: str, tx: Any = None) -> int:
+        """Delete them, in `tx` when one is given; returns how many there were. For seven days they can be restored; then they are gone."""
+        count = 0
+        names = [self._name(key) for key in keys]
+        async with AsyncExitStack() as stack:
+            if tx is None and len(names) > 1:  # all or none
+                tx = await stack.enter_async_context(self._program.transaction())
+            for name in names:
+                row = await self._program.store.blobs.change(
+                    name, BlobState.DELETED, of=[*_HELD, BlobState.MISSING], tx=tx
+                )
+                count += row is not None
+        return count
+
+    async def restore(self, key: str, *, tx: Any = None) -> bool:
+        """Take back a deletion. False: it is not deleted, or gone for good."""
+        return await self._turned(key, BlobState.KEPT, [BlobState.DELETED, BlobState.MISSING], None, tx)
+
+    async def quarantine(self, key: str, reason: str, *, tx: Any = None) -> bool:
+        """Nobody reads it from now on, until `release`. False: there is none that could be read."""
+        return await self._turned(key, BlobState.QUARANTINED, [BlobState.KEPT], reason, tx)
+
+    async def release(self, key: str, reason: str, *, tx: Any = None) -> bool:
+        """Let it be read again."""
+        return await self._turned(key, BlobState.KEPT, [BlobState.QUARANTINED], reason, tx)
+
+    async def _turned(
+        self, key: str, to: BlobState, of: list[BlobState], reason: str | None, tx: Any
+    ) -> bool:
+        name = self._name(key)
+        async with AsyncExitStack() as stack:
+            tx = tx if tx is not None else await stack.enter_async_context(self._program.transaction())
+            if await self._program.store.blobs.change(name, to, of=of, reason=reason, tx=tx) is None:
+                return False
+            await self._settle.options(tx=tx).enqueue(name)
+        return True
