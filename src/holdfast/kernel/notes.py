@@ -209,6 +209,8 @@ _PROCESS = (
 _WEB = (
     ("request.failed", "method path code error", ERROR, "{method} {path} failed: {error}"),
     ("request.refused", "method path code error", WARNING, "{method} {path} is answered with {code}: {error}"),
+    ("request.shed", "why", WARNING, "a request is refused, as too much is waiting: {why}"),
+    ("request.not_shed", "error", WARNING, "nobody knows how long jobs wait, so no request is refused for it: {error}"),
     ("request.limited", "limit key", DEBUG, "a request of {key} is above the limit {limit}"),
     ("request.repeated", "key what", DEBUG, "the request with the idempotency key {key} is {what}"),
     ("request.key_lost", "key", WARNING, "the request with the idempotency key {key} took longer than its lease, and another has the key: nothing of it is kept"),

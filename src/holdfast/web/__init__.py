@@ -6,6 +6,7 @@ from holdfast.web.idempotency.middleware import IdempotencyKeys
 from holdfast.web.idempotency.request import request_session, request_tx
 from holdfast.web.limits.bodies import BodyLimits
 from holdfast.web.limits.rates import RateLimit, RateLimits
+from holdfast.web.limits.shedding import Shedding
 from holdfast.web.problems import Problem, Problems, problem_of
 from holdfast.web.sessions.middleware import Sessions
 from holdfast.web.sessions.session import Session, session_of
@@ -22,6 +23,7 @@ __all__ = [
     "RateLimits",
     "Session",
     "Sessions",
+    "Shedding",
     "SignedFiles",
     "problem_of",
     "request_session",
