@@ -25,8 +25,8 @@ if TYPE_CHECKING:
     from holdfast.jobs.dead import DeadLetters
     from holdfast.jobs.unknown import UnknownJobs
     from holdfast.runtime.app import Holdfast
-    from holdfast.runtime.logins import Logins
     from holdfast.runtime.blobs.program import ProgramBlobs
+    from holdfast.runtime.logins import Logins
     from holdfast.runtime.mailing import ProgramMail
     from holdfast.runtime.outbox import OutboxView
     from holdfast.runtime.tenants import TenantsView
