@@ -7,6 +7,8 @@ import asyncio
 import pytest
 from waiting import heard, until
 
+from holdfast.jobs.ends import Ends
+from holdfast.jobs.ends_of_runs import EndsOfRuns
 from holdfast.jobs.strays import Strays
 from holdfast.kernel.errors import CommitUnknown
 
@@ -46,7 +48,8 @@ class Holder:
 
     name, asked, answered = "w", 3, 3
 
-    def __init__(self, *known):
+    def __init__(self, hf, *known):
+        self.ends = EndsOfRuns(hf.store, Ends(hf.store, hf._inside.registry, hf._inside.portal))
         self.runs = {(claim.job_id, claim.token): None for claim in known}
 
 
@@ -61,7 +64,7 @@ async def claims(hf):
 
 async def test_what_is_known_or_is_seen_for_the_first_time_is_left_alone(hf, claims):
     known, stray = claims
-    strays = Strays(hf.store, Holder(known))
+    strays = Strays(hf.store, Holder(hf, known))
     await strays.look()
     assert len(await hf.store.claims.held_by("w")) == 2
     with heard("worker.strays_returned") as notes:
@@ -72,7 +75,7 @@ async def test_what_is_known_or_is_seen_for_the_first_time_is_left_alone(hf, cla
 
 
 async def test_what_a_question_may_still_bring_is_left_alone(hf, claims):
-    holder = Holder()
+    holder = Holder(hf)
     holder.asked = 4  # and its answer is late
     strays = Strays(hf.store, holder)
     for _ in range(5):

@@ -5,8 +5,11 @@ from __future__ import annotations
 import asyncio
 import inspect
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from types import FunctionType
 from typing import Any, TypeVar, get_args, get_origin
+
+from msgspec.structs import replace
 
 from holdfast.events.envelope import Envelope
 from holdfast.events.event import Event
@@ -17,6 +20,7 @@ from holdfast.jobs.signature import hints_of
 from holdfast.kernel.awaits import is_async
 from holdfast.kernel.codec import decode_stored
 from holdfast.kernel.errors import PayloadError, UsageError
+from holdfast.kernel.masking import MASK
 from holdfast.kernel.show import show
 from holdfast.store.ports import Tx
 
@@ -78,6 +82,14 @@ class Handler:
             raise Reject(
                 f"The data of event {envelope.id} ({envelope.type}) is not what {self.where} takes: {error}"
             ) from None
+
+    def shown(self, envelope: Envelope, hidden: bool) -> Event[Any]:
+        """For who looks at its job: also when its data is not what the function wants; without it when that is secret."""
+        if hidden:
+            return replace(envelope.event(), data=MASK)
+        with suppress(PayloadError):
+            return envelope.event(self.data)
+        return envelope.event()
 
     def call(self, event: Event[Any], job: Job, tx: object, others: Mapping[str, Any]) -> Any:
         """What the function returns; of an async one, what is to be awaited."""

@@ -170,6 +170,7 @@ class Subscribers:
         function = handler.function
         run.__name__, run.__qualname__ = function.__name__, function.__qualname__
         run.declared = function
+        run.shows_event = handler.shown
         run.__module__, run.__doc__ = function.__module__, function.__doc__
         either = inspect.Parameter.POSITIONAL_OR_KEYWORD
         parameters = [

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 
 from holdfast.jobs.endings import Endings
+from holdfast.jobs.ends_of_runs import EndsOfRuns
 from holdfast.jobs.returns import Returns
 from holdfast.jobs.run import Run
 from holdfast.jobs.shutting import Shutting
@@ -23,11 +24,15 @@ _STRANGE = 1.0  # seconds between looks of a job at a guard that it was not enqu
 
 
 class Aside:
-    """`forget` drops a run, `gave_back` tells how many were not run after all, `look` has the worker look for others."""
+    """`forget` drops a run, `gave_back` tells how many were not run after all, `look` has the worker look for others.
+
+    `tell` is called with each that its guard refused, when somebody hears that.
+    """
 
     def __init__(
         self,
         holds: Holds,
+        ends: EndsOfRuns,
         endings: Endings,
         returns: Returns,
         shutting: Shutting,
@@ -35,9 +40,11 @@ class Aside:
         forget: Callable[[Run], None],
         gave_back: Callable[[int], None],
         look: Callable[[], None],
+        tell: Callable[[Run], Awaitable[None]] | None,
     ) -> None:
-        self._holds, self._endings, self._returns, self._shutting = holds, endings, returns, shutting
-        self._forget, self._gave_back, self._look = forget, gave_back, look
+        self._holds, self._ends = holds, ends
+        self._endings, self._returns, self._shutting = endings, returns, shutting
+        self._forget, self._gave_back, self._look, self._tell = forget, gave_back, look, tell
 
     async def turn_away(self, refused: Sequence[Run]) -> None:
         """Held, until somebody lets go of them at the guard's pace; or put off, so that another worker may have them.
@@ -46,6 +53,9 @@ class Aside:
         """
         note("job.gated", guards=sorted({str(run.claim.guard) for run in refused}), jobs=len(refused))
         self._gave_back(len(refused))
+        if self._tell is not None:
+            for run in refused:
+                await self._tell(run)
         held = {run.key: run for run in refused if run.is_under_guard}
         await self._put([run.claim for run in held.values()], Held.GUARD)
         for run in refused:
@@ -71,7 +81,7 @@ class Aside:
     async def _put(self, claims: Sequence[Claim], reason: Held) -> None:
         try:
             async with patience(STOP_GRACE):
-                await self._holds.hold(claims, reason)
+                await self._ends.put_back(claims, lambda some, tx: self._holds.hold(some, reason, tx=tx))
         except (HoldfastError, TimeoutError) as error:
             note("worker.hold_failed", jobs=len(claims), error=repr(error))
             self._returns.begin(claims)

@@ -16,6 +16,7 @@ from holdfast.jobs.doors import GuardDoor, Late, TaskDoor
 from holdfast.jobs.effects import Effect, Manner
 from holdfast.jobs.steps import Steps, run_step
 from holdfast.jobs.story import Story, story_of
+from holdfast.jobs.task import Task
 from holdfast.kernel.awaits import Awaits, Block
 from holdfast.kernel.clock import monotonic
 from holdfast.kernel.codec import encode
@@ -54,8 +55,10 @@ class Attempt:
         "doors",
         "lost",
         "parted",
+        "reason",
         "steps",
         "stop_reason",
+        "task",
         "threads",
         "vouched",
     )
@@ -67,8 +70,13 @@ class Attempt:
         portal: Portal,
         hold: Hold | None = None,
         threads: Caller | None = None,
+        *,
+        task: Task[Any, Any] | None = None,
+        reason: str | None = None,
     ) -> None:
         self.claim, self._store, self._portal, self._hold = claim, store, portal, hold
+        self.task = task  # None: this program does not have it
+        self.reason = reason  # why it has ended, of a job that has
         self._process = os.getpid()
         self.threads = threads  # for the plain functions of its steps
         self.awaits = Awaits()  # what it has asked for

@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from holdfast.jobs.blocking import inner
+from holdfast.jobs.ends_by_hand import EndsByHand
 from holdfast.jobs.options import NONE
 from holdfast.jobs.registry import Registry
 from holdfast.jobs.signature import NewerArguments
@@ -26,8 +27,8 @@ _PART = 100  # jobs of one transaction
 
 @must_await_all("hf.dead")
 class DeadLetters:
-    def __init__(self, store: Store, registry: Registry) -> None:
-        self._store, self._registry = store, registry
+    def __init__(self, store: Store, registry: Registry, ends: EndsByHand) -> None:
+        self._store, self._registry, self._ends = store, registry, ends
 
     async def find(
         self, *, task: str | None = None, queue: str | None = None, limit: int = 100
@@ -88,7 +89,7 @@ class DeadLetters:
 
     async def discard(self, job_ids: Sequence[str], *, actor: str, reason: str, tx: Any = None) -> list[bool]:
         """Cancel them for good. With `tx`, when that commits."""
-        return await self._store.dead.discard(job_ids, actor=actor, reason=reason, tx=inner(tx))
+        return await self._ends.discard(job_ids, actor=actor, reason=reason, tx=tx)
 
 
 def _refuse_other_keys(task: Task[Any, Any], record: JobRecord, job: NewJob) -> None:

@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 
 from holdfast.jobs.counting import new_flight
+from holdfast.jobs.ends_of_runs import EndsOfRuns
 from holdfast.jobs.run import Run
 from holdfast.kernel.clock import monotonic, patience, recover
 from holdfast.kernel.errors import NotOpen
@@ -27,6 +28,7 @@ class Endings:
     def __init__(
         self,
         claims: Claims,
+        ends: EndsOfRuns,
         runs: Mapping[tuple[str, int], Run],
         *,
         worker: str,
@@ -34,7 +36,7 @@ class Endings:
         on_over: Callable[[Run], None],
         on_apart: Callable[[], None],
     ) -> None:
-        self._claims, self._runs, self._worker, self._lease = claims, runs, worker, lease
+        self._claims, self._ends, self._runs, self._worker, self._lease = claims, ends, runs, worker, lease
         self._on_over, self._on_apart = on_over, on_apart
         self._waiting: list[Finish] = []  # for the next commit
         self._apart: set[asyncio.Task[None]] = set()
@@ -50,7 +52,7 @@ class Endings:
         if run.finish is not None:
             return
         run.finish = Finish(run.claim, outcome)
-        if self.is_left:
+        if self.is_left or self._ends.concern(run.finish):
             self._begin_apart(run.finish)
         else:
             self._waiting.append(run.finish)
@@ -121,7 +123,7 @@ class Endings:
                 async with patience(
                     self._lease
                 ):  # a store that is silent for so long may have lost the question
-                    [ok] = await self._claims.finish([item])
+                    ok = await self._written(item)
             except Exception as error:  # noqa: BLE001  what has ended must be written, whatever stands in the way
                 note("worker.trouble", worker=self._worker, error=repr(error))
                 if self._gives_up(item, error):
@@ -133,6 +135,12 @@ class Endings:
                 self._end(item, ok)
                 self._on_apart()
                 return
+
+    async def _written(self, item: Finish) -> bool:
+        if self._ends.concern(item):
+            return await self._ends.finish(item)
+        [ok] = await self._claims.finish([item])
+        return ok
 
     def _gives_up(self, item: Finish, error: Exception) -> bool:
         """When the worker has left: its store may be closed, and nobody renews the claim."""

@@ -9,7 +9,7 @@ from holdfast.guards.deadline import time_left
 from holdfast.jobs.blocking import BlockingTx, Portal
 from holdfast.jobs.declaration import Keys
 from holdfast.jobs.gating import render
-from holdfast.jobs.handle import Handle
+from holdfast.jobs.handle import Canceller, Handle
 from holdfast.jobs.hooks import Hooks
 from holdfast.jobs.options import Options, by_time, moment, seconds
 from holdfast.jobs.stories import story_in
@@ -29,13 +29,14 @@ class Enqueuer:
 
     _store: Store
     _portal: Portal
+    _ends: Canceller
 
     def __init__(self, hooks: Hooks) -> None:
         self._hooks = hooks
 
-    def send_to(self, store: Store, portal: Portal) -> None:
+    def send_to(self, store: Store, portal: Portal, ends: Canceller) -> None:
         """From now on jobs are stored there. Tasks know their sender before it is certain which database it will be."""
-        self._store, self._portal = store, portal
+        self._store, self._portal, self._ends = store, portal, ends
 
     def build(self, task: Task[Any, Any], arguments: Mapping[str, Any], given: Options) -> NewJob:
         job_id = new_id()
@@ -58,7 +59,10 @@ class Enqueuer:
                 if answer.created:
                     await self._hooks.tell("on_enqueued", job)
         returns = task.signature.returns
-        return [Handle(self._store, each.id, created=each.created, returns=returns) for each in stored]
+        return [
+            Handle(self._store, each.id, ends=self._ends, created=each.created, returns=returns)
+            for each in stored
+        ]
 
     def blocking(self, work: Callable[[], Coroutine[Any, Any, T]], tx: object, instead: str) -> T:
         return self._portal.run_with(tx, work, instead=instead)

@@ -16,8 +16,10 @@ from holdfast.jobs.attempt import Attempt
 from holdfast.jobs.blocking import Portal
 from holdfast.jobs.child import run_in_child
 from holdfast.jobs.control import Reject
+from holdfast.jobs.ends import Ends
+from holdfast.jobs.ends_of_runs import EndsOfRuns
 from holdfast.jobs.job import Job
-from holdfast.jobs.judge import LOCK_PATIENCE, SETTLED, WRITES_NOTHING, Ending, Judge, Unknown, broken, noted
+from holdfast.jobs.judge import LOCK_PATIENCE, SETTLED, WRITES_NOTHING, Ending, Judge, Unknown, broken
 from holdfast.jobs.registry import Registry
 from holdfast.jobs.run import Run, Stop
 from holdfast.jobs.signature import NewerArguments
@@ -47,6 +49,7 @@ from holdfast.store.records import Claim, Lease
 _NOT_OURS = (GeneratorExit, Crash)
 _UNLOCKING = 2.0  # seconds
 _DONE = Done()
+_REFUSED = "its guard refused it"
 
 
 class Executor:
@@ -65,6 +68,7 @@ class Executor:
         self._threads, self._worker, self._lease = threads, worker, lease
         self._portal, self._resources = portal, resources
         self._judge = Judge(store, registry, portal)
+        self.ends = EndsOfRuns(store, Ends(store, registry, portal))
 
     async def run(
         self, run: Run, report: Callable[[Run, Ending], None], waits: Callable[[Run], None] | None = None
@@ -89,6 +93,11 @@ class Executor:
             report(run, broken(run, sys.exception()) if ending is None else ending)
             # They know the run, too: a circle for each job would wait for the collector.
             run.attempt = run.job = None
+
+    async def tell_refused(self, run: Run) -> None:
+        """One that has not begun, because its guard refused it."""
+        held = run.gate_key if run.is_under_guard else None
+        await self._judge.tell_put_off(run, outcomes.Snooze(after=0.0, guard=held, reason=_REFUSED))
 
     async def _ending(self, run: Run) -> Ending:
         try:
@@ -138,14 +147,20 @@ class Executor:
         except PayloadError as error:
             return await self._judge.dead(run, Reject(f"Its arguments cannot be read: {error}"))
         if run.time_left() == 0.0:
-            return noted(run, outcomes.Cancel("its deadline had passed before it could begin"))
+            return await self._judge.told(
+                run, outcomes.Cancel("its deadline had passed before it could begin")
+            )
         if (
             task.declaration.lock is not None
             and (lock := await self._lacks(run, task, arguments)) is not None
         ):
-            return outcomes.Snooze(after=jittered(LOCK_PATIENCE, 0.5), reason="its lock is held", lock=lock)
+            snooze = outcomes.Snooze(after=jittered(LOCK_PATIENCE, 0.5), reason="its lock is held", lock=lock)
+            await self._judge.tell_put_off(run, snooze)
+            return snooze
         _enter(claim)
-        attempt = run.attempt = Attempt(claim, self._store, self._portal, run, self._threads.beside)
+        attempt = run.attempt = Attempt(
+            claim, self._store, self._portal, run, self._threads.beside, task=task
+        )
         job = run.job = Job(attempt)
         if self._hooks.heard("on_started"):
             await self._hooks.tell("on_started", job)

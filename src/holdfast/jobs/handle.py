@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Any, Generic, TypeVar
+from typing import Any, Generic, Protocol, TypeVar
 
-from holdfast.jobs.blocking import inner, twin
+from holdfast.jobs.blocking import twin
 from holdfast.kernel.awaits import must_await_all
 from holdfast.kernel.clock import look_after, monotonic
 from holdfast.kernel.codec import decode_stored
@@ -17,12 +17,27 @@ R = TypeVar("R")
 _FIRST_LOOK, _LAST_LOOK = 0.005, 0.5  # seconds between looks, growing
 
 
+class Canceller(Protocol):
+    """Who cancels jobs, and tells the handlers of that end."""
+
+    async def cancel(self, job_id: str, reason: str, *, running: bool, tx: Any) -> State | None: ...
+
+
 @must_await_all("handle")
 class Handle(Generic[R]):
     """What `enqueue` returns. `created` is False when a job with the same unique key was there already."""
 
-    def __init__(self, store: Store, job_id: str, *, created: bool = True, returns: Any = Any) -> None:
-        self._store, self.id, self.created, self._returns = store, job_id, created, returns
+    def __init__(
+        self,
+        store: Store,
+        job_id: str,
+        *,
+        ends: Canceller,
+        created: bool = True,
+        returns: Any = Any,
+    ) -> None:
+        self._store, self._ends = store, ends
+        self.id, self.created, self._returns = job_id, created, returns
 
     async def record(self) -> JobRecord:
         """The job as it is stored now."""
@@ -44,7 +59,7 @@ class Handle(Generic[R]):
 
         Returns the state it is in now.
         """
-        state = await self._store.jobs.cancel(self.id, reason, running=running, tx=inner(tx))
+        state = await self._ends.cancel(self.id, reason, running=running, tx=tx)
         if state is None:
             raise JobMissing(f"There is no job {self.id} to cancel.")
         return state

@@ -22,6 +22,9 @@ HOOKS = (
     "on_failed",
     "on_retried",
     "on_dead",
+    "on_unknown",
+    "on_cancelled",
+    "on_put_off",
     "on_lease_lost",
 )
 
@@ -40,13 +43,27 @@ class Middleware:
     def on_enqueued(self, job: Any) -> Any:
         """A job was stored, or will be when the caller's transaction commits; `job` is the NewJob."""
 
-    def on_started(self, job: Any) -> Any: ...
+    def on_started(self, job: Any) -> Any:
+        """A run begins. It ends with one of the others; one that is stopped because the worker leaves, with none."""
+
     def on_succeeded(self, job: Any, result: Any) -> Any: ...
     def on_failed(self, job: Any, error: BaseException) -> Any:
-        """A run failed; `on_retried` or `on_dead` follows."""
+        """A run failed; `on_retried`, `on_dead` or `on_unknown` follows."""
 
     def on_retried(self, job: Any, error: BaseException, after: float) -> Any: ...
     def on_dead(self, job: Any, error: BaseException) -> Any: ...
+    def on_unknown(self, job: Any, reason: str) -> Any:
+        """Nobody knows whether an effect of it was done: a person must say."""
+
+    def on_cancelled(self, job: Any, reason: str) -> Any:
+        """It is cancelled: by itself, by someone, or because its time is over. Also when it never began."""
+
+    def on_put_off(self, job: Any, reason: str, after: float | None) -> Any:
+        """It goes back without having failed or ended, for `after` seconds; None: until its guard lets it go.
+
+        It has snoozed, its lock is held, or a guard refused it: before its run began, or a call in it. No attempt is charged.
+        """
+
     def on_lease_lost(self, job: Any) -> Any:
         """Someone else may run this job now; what this run does is refused."""
 

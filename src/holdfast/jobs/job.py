@@ -12,6 +12,7 @@ from holdfast.guards.guard import Guard, Keyed
 from holdfast.jobs.calls import Call, refuse_inside
 from holdfast.jobs.doors import door_of
 from holdfast.jobs.effects import KEY_TTL, SETTLE, Manner, Policy
+from holdfast.jobs.shown import arguments_of, event_of
 from holdfast.jobs.story import Story
 from holdfast.jobs.sync_job import BlockingJob
 from holdfast.kernel.awaits import Args, Awaits, Block, must_await
@@ -86,6 +87,24 @@ class Job:
     @property
     def correlation_id(self) -> str | None:
         return self._attempt.claim.correlation_id
+
+    @property
+    def arguments(self) -> dict[str, Any]:
+        """Its arguments by name, in the types of its task and with its defaults; what is secret is `***`.
+
+        For handlers of an end and for middleware. As plain JSON values when they are not what the task takes (any more).
+        """
+        return arguments_of(self._attempt.task, self._attempt.claim.args)
+
+    @property
+    def event(self) -> Any:
+        """The Event that it brings to a handler of `@hf.on`; None for other jobs. Data with secret parts is `***`."""
+        return event_of(self._attempt.task, self._attempt.claim.args)
+
+    @property
+    def reason(self) -> str | None:
+        """Why it is dead, unknown or cancelled, for handlers of that end; None while it runs."""
+        return self._attempt.reason
 
     @property
     def stop_reason(self) -> str | None:

@@ -12,10 +12,10 @@ from holdfast.jobs.attempt import Attempt
 from holdfast.jobs.blocking import Portal
 from holdfast.jobs.control import Cancel, Control, EffectUnknown, Gated, Reject, Retry, Snooze, meant
 from holdfast.jobs.counting import sent_apart
-from holdfast.jobs.death_handlers import OnDead
 from holdfast.jobs.deferral import deferral
+from holdfast.jobs.end_handlers import OnEnd
 from holdfast.jobs.failures import describe
-from holdfast.jobs.job import Job
+from holdfast.jobs.job import Job, attempt_of
 from holdfast.jobs.patience import PAUSES, patiently
 from holdfast.jobs.registry import Registry
 from holdfast.jobs.run import Run, Stop
@@ -40,6 +40,7 @@ from holdfast.kernel.threads import Stopped
 from holdfast.store.doubts import unsure
 from holdfast.store.ports import Store
 from holdfast.store.records import Claim, Finish
+from holdfast.store.states import State
 
 LOCK_PATIENCE = 1.0  # seconds, about, until a job whose lock is held tries again
 HANDLER_LIMIT = 10.0  # seconds for each on_dead handler
@@ -79,7 +80,7 @@ class Judge:
             await run.attempt.last_words()
         if run.stop is not None and _is_stop(error):
             if run.stop is not Stop.TIMEOUT:
-                return await self.lost(run) if run.stop is Stop.LOST else noted(run, _stopped(run))
+                return await self.lost(run) if run.stop is Stop.LOST else await self.told(run, _stopped(run))
             assert run.task is not None
             error = TimeoutError(f"it took longer than its timeout of {run.task.declaration.timeout:g} s")
         if run.stop is Stop.LOST or (run.attempt is not None and run.attempt.lost):
@@ -108,11 +109,11 @@ class Judge:
             error = steps.verdict or error
         error = meant(error)
         if isinstance(error, EffectUnknown):
-            return self._unknown(run, _told(run.claim, error))
+            return await self._unknown(run, _told(run.claim, error))
         if isinstance(error, Gated) and error.guard is not None:
             self._registry.meet(error.guard)
         if (excused := _excused(run, error)) is not None:
-            return noted(run, excused)
+            return await self.told(run, excused)
         await self._tell(run, "on_failed", error)
         assert run.task is not None
         retry, attempt = run.task.declaration.retry, run.claim.attempt
@@ -135,19 +136,33 @@ class Judge:
         await self._tell(run, "on_lease_lost")
         return RELEASED
 
-    def _unknown(self, run: Run, why: str) -> Ending:
+    async def _unknown(self, run: Run, why: str) -> Ending:
         outcome = outcomes.Unknown(why)
         note(
             "job.unknown",
             job=run.claim.job_id, task=run.claim.task, queue=run.claim.queue, attempt=run.claim.attempt,
             reason=outcome.reason,
         )  # fmt: skip
+        await self._tell(run, "on_unknown", outcome.reason)
         return outcome
+
+    async def told(self, run: Run, ending: Ending) -> Ending:
+        """Noted, and heard by the hooks: it is cancelled, or put off."""
+        match noted(run, ending):
+            case outcomes.Cancel(reason=reason):
+                await self._tell(run, "on_cancelled", reason)
+            case outcomes.Snooze() as snooze:
+                await self.tell_put_off(run, snooze)
+        return ending
+
+    async def tell_put_off(self, run: Run, snooze: outcomes.Snooze) -> None:
+        after = None if snooze.guard is not None else snooze.after
+        await self._tell(run, "on_put_off", snooze.reason or "", after)
 
     async def dead(self, run: Run, error: BaseException) -> Ending:
         """Its handlers write in the transaction that makes the job dead; without any, the next batch will do."""
         if effects := await (run.attempt or self._anew(run)).give_up():
-            return self._unknown(run, unsure(_told(run.claim, error), effects))
+            return await self._unknown(run, unsure(_told(run.claim, error), effects))
         run.over = True
         outcome = Dead(_told(run.claim, error))
         note(
@@ -156,26 +171,27 @@ class Judge:
             error=outcome.error,
         )  # fmt: skip
         ending: Ending = outcome
-        if handlers := self._registry.on_dead(run.claim.task):
+        if handlers := self._registry.on_end(State.DEAD, run.claim.task):
             try:
                 ending = await self._die_together(run, outcome, handlers)
             except LeaseLost:
                 return await self.lost(run)
             except StepLeft as left:  # an effect was begun meanwhile
-                return self._unknown(run, _told(run.claim, left))
+                return await self._unknown(run, _told(run.claim, left))
             except Exception as failure:  # noqa: BLE001  the job is dead all the same, and a person hears of it
                 told = _told(run.claim, failure)
                 note("on_dead.failed", job=run.claim.job_id, task=run.claim.task, error=told)
         await self._tell(run, "on_dead", error)
         return ending
 
-    async def _die_together(self, run: Run, outcome: Dead, handlers: Sequence[OnDead]) -> Ending:
+    async def _die_together(self, run: Run, outcome: Dead, handlers: Sequence[OnEnd]) -> Ending:
         """The death and what its handlers write. A store in trouble is asked again: that is no handler's failure.
 
         A transaction that was cut off is tried once more: it was the handler that took so long, or this process stood still.
         """
         job, was_cut_off = run.job or Job(self._anew(run)), False
         sent_apart(run, run.claim, outcome)
+        attempt_of(job).reason = outcome.error
         for pause in (*PAUSES, None):
             try:
                 async with self._store.transaction() as tx:
@@ -202,7 +218,7 @@ class Judge:
 
     def _anew(self, run: Run) -> Attempt:
         """Of a run whose body has not begun."""
-        return Attempt(run.claim, self._store, self._portal)
+        return Attempt(run.claim, self._store, self._portal, task=run.task)
 
     async def _tell(self, run: Run, hook: str, *details: Any) -> None:
         if self._hooks.heard(hook):

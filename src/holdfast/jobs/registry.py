@@ -10,8 +10,8 @@ from typing import Any
 import msgspec
 
 from holdfast.guards.guard import Guard
-from holdfast.jobs.death_handlers import AnyOnDead, OnDead, handler_of
 from holdfast.jobs.declaration import declare
+from holdfast.jobs.end_handlers import AnyOnEnd, EndHandlers, OnEnd
 from holdfast.jobs.hooks import Hooks
 from holdfast.jobs.job import Job
 from holdfast.jobs.rates import gate_of, shared_part
@@ -22,6 +22,7 @@ from holdfast.jobs.task import Sender, Task
 from holdfast.kernel.errors import UsageError
 from holdfast.kernel.options import check_options, options_of
 from holdfast.kernel.show import show
+from holdfast.store.states import State
 
 _OPTIONS = options_of(declare)[2:]  # behind the function and its arguments
 _OWNERS = ("self", "cls")
@@ -36,7 +37,7 @@ class Registry:
         self.schedules: dict[str, Schedule] = {}
         self._tasks: dict[str, Task[Any, Any]] = {}  # by name and by alias
         self._others: dict[str, Guard[Any]] = {}  # guards that need stand before no task
-        self._on_dead: dict[str, list[OnDead]] = {}
+        self._on_end = EndHandlers()
 
     def add(self, function: Callable[..., Any], sender: Sender, options: dict[str, Any]) -> Task[Any, Any]:
         _refuse_odd(function)
@@ -164,21 +165,24 @@ class Registry:
                 "and workers of this one would not know its jobs. Schedule it with the Holdfast that declares it."
             )
 
-    def add_on_dead(self, task: str, handler: AnyOnDead) -> None:
-        self._on_dead.setdefault(task, []).append(handler_of(handler))
+    def add_on_end(self, state: State, task: str, handler: AnyOnEnd) -> None:
+        self._on_end.add(state, task, handler)
 
-    @property
-    def hears_deaths(self) -> bool:
-        """Whether anyone has to write when a job becomes dead."""
-        return bool(self._on_dead)
+    def hears_ends(self, *states: State) -> bool:
+        """Whether anyone has to write when a job ends in one of these states."""
+        return self._on_end.any_for(*states)
 
-    def on_dead(self, task: str) -> list[OnDead]:
+    def on_end(self, state: State, task: str) -> list[OnEnd]:
         """Also under the task's other names: a job keeps the one it was enqueued with."""
-        if not self._on_dead:
+        if not self._on_end.any_for(state):
             return []
         found = self._tasks.get(task)
         names = [task] if found is None else [found.name, *found.declaration.aliases]
-        return [handler for name in names for handler in self._on_dead.get(name, ())]
+        return self._on_end.of(state, names)
+
+    def made_of(self, function: object) -> list[str]:
+        """The names of the tasks that are made of this function: by `@hf.task`, or by `@hf.on`, which may stand on it twice."""
+        return [task.name for task in self.tasks if function in (task.function, _declared(task))]
 
 
 def _refuse_odd(function: Any) -> None:

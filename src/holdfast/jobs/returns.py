@@ -7,12 +7,14 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 from typing import TypeAlias
 
+from holdfast.jobs.ends_of_runs import EndsOfRuns
 from holdfast.kernel.clock import monotonic, patience
 from holdfast.kernel.errors import NotOpen
 from holdfast.kernel.randomness import jittered
 from holdfast.kernel.spawn import over, spawn
 from holdfast.kernel.telemetry import note
 from holdfast.store.job_ports import Claims
+from holdfast.store.ports import Tx
 from holdfast.store.records import Claim
 
 Key: TypeAlias = tuple[str, int]
@@ -29,9 +31,16 @@ class Returns:
     """
 
     def __init__(
-        self, claims: Claims, *, lease: float, is_over: Callable[[Key], bool], on_empty: Callable[[], None]
+        self,
+        claims: Claims,
+        ends: EndsOfRuns,
+        *,
+        lease: float,
+        is_over: Callable[[Key], bool],
+        on_empty: Callable[[], None],
     ) -> None:
-        self._claims, self._lease, self._is_over, self._on_empty = claims, lease, is_over, on_empty
+        self._claims, self._ends = claims, ends
+        self._lease, self._is_over, self._on_empty = lease, is_over, on_empty
         self._held: dict[Key, Claim] = {}
         self._tasks: set[asyncio.Task[None]] = set()
         self._again = asyncio.Event()  # set for a moment: it is worth a try now
@@ -91,7 +100,7 @@ class Returns:
         try:
             if wanted:
                 async with patience(_TRY):
-                    await self._claims.release(wanted)
+                    await self._ends.put_back(wanted, self._release)
         except NotOpen:  # nobody can be asked any more
             pass
         except Exception as error:  # noqa: BLE001  whatever it is, it may pass
@@ -101,6 +110,9 @@ class Returns:
             self._held.pop(_key(claim), None)
         self._try_now()
         return True
+
+    async def _release(self, claims: Sequence[Claim], tx: Tx | None) -> list[bool]:
+        return await self._claims.release(claims, tx=tx)
 
 
 def _key(claim: Claim) -> Key:

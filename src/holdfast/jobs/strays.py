@@ -29,5 +29,5 @@ class Strays:
         ]
         self._seen = {key: self._seen.get(key, worker.asked) for key in unknown}
         if strays:
-            await self._store.claims.release(strays)
+            await self._worker.ends.put_back(strays, lambda some, tx: self._store.claims.release(some, tx=tx))
             note("worker.strays_returned", worker=worker.name, number=len(strays))

@@ -117,6 +117,8 @@ class Task(Generic[P, R]):
             sender,
         )
         self.is_async = is_async(function)
+        # Of a handler of events: the event for who looks at its job, without its data when that is secret.
+        self.shows_event: Callable[[Any, bool], Any] | None = getattr(function, "shows_event", None)
         self._call: Call[P, R] = Call(self, NONE)
 
     @property

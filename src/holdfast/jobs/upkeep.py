@@ -125,7 +125,7 @@ class Upkeep(Looping):
         return await self._deaths.rescue()
 
     async def _expire(self) -> bool:
-        return await self._store.holds.expire(limit=_PART) >= _PART
+        return await self._deaths.expire()
 
     async def _repair(self) -> bool:
         return await self._store.holds.repair(limit=_PART) >= _PART

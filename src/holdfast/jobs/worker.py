@@ -67,20 +67,23 @@ class Worker:
         self._draining = False
         self._allowance = Allowance()
         self._room = Room(store.leases, runs, worker=name, lease=lease)
+        self.ends = ends = executor.ends
         self._endings = Endings(
-            store.claims, runs, worker=name, lease=lease, on_over=self._over, on_apart=self._bell.set
+            store.claims, ends, runs, worker=name, lease=lease, on_over=self._over, on_apart=self._bell.set
         )
         self._returns = Returns(
-            store.claims, lease=lease, is_over=self._is_known_to_be_over, on_empty=self._all_are_back
+            store.claims, ends, lease=lease, is_over=self._is_known_to_be_over, on_empty=self._all_are_back
         )
         self._aside = Aside(
             store.holds,
+            ends,
             self._endings,
             self._returns,
             Shutting(store, registry, window=self._window),
             forget=self._forget,
             gave_back=self._allowance.gave_back,
             look=self.look,
+            tell=executor.tell_refused if registry.hooks.heard("on_put_off") else None,
         )
         self._entrance = Entrance(self._asked_again, self._aside.turn_away)
         self._slots = Slots(slots, executor, self._report, self._entrance.admits)

@@ -13,6 +13,8 @@ CRASHPOINTS = {
     "transaction.after_commit": "the caller's transaction is committed, and the caller does not know",
     "claim.taken": "a claim is held and its body has not begun",
     "body.done": "the body has run and its outcome is not written",
+    "end.told": "the handlers of an end have written, and neither that nor the end is committed",
+    "end.committed": "an end and what its handlers wrote are committed, and the worker does not know",
     "step.called": "a step's function has returned, and its result is not recorded",
     "step.recorded": "a step's result is recorded, and the task does not have it",
     "effect.begun": "an effect's intent is recorded, and its call has not been made",

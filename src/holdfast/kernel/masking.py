@@ -26,6 +26,14 @@ def masked(text: str) -> dict[str, Any] | str:
     return {name: MASK if name in hidden else value for name, value in found.items()}
 
 
+def hidden_in(text: str) -> list[str]:
+    """The names of stored arguments that are marked secret."""
+    if SECRETS_FIELD not in text:
+        return []
+    found = msgspec.json.decode(text)
+    return list(found.get(SECRETS_FIELD, ())) if isinstance(found, dict) else []
+
+
 def unmasked(arguments: Mapping[str, Any], stored: str) -> dict[str, Any]:
     """Edited arguments to store: a secret that is still masked is the stored one, and what was secret stays so."""
     found = msgspec.json.decode(stored)

@@ -49,6 +49,8 @@ _JOBS = (
     ("executor.failed", "job task error", ERROR, "the end of job {job} of {task} could not be judged: {error}"),
     ("executor.cannot_settle", "job error", WARNING, "the store could not say whether job {job} is over, and is asked again: {error}"),
     ("on_dead.failed", "job task error", ERROR, "an on_dead handler failed for job {job} of {task}: {error}"),
+    ("on_unknown.failed", "job task error", ERROR, "an on_unknown handler failed for job {job} of {task}: {error}"),
+    ("on_cancelled.failed", "job task error", ERROR, "an on_cancelled handler failed for job {job} of {task}: {error}"),
     ("hook.failed", "hook error", ERROR, "the hook {hook} failed: {error}"),
     ("gate.failed", "job task error", WARNING, "a guard could not be asked for job {job} of {task}: {error}"),
     ("steps.not_loaded", "job error", WARNING, "the steps of job {job} could not be read yet: {error}"),

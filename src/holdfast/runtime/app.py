@@ -19,6 +19,8 @@ from holdfast.fleet.leading import TTL
 from holdfast.fleet.locks import Lock
 from holdfast.jobs.blocking import Portal
 from holdfast.jobs.dead import DeadLetters
+from holdfast.jobs.ends import Ends
+from holdfast.jobs.ends_by_hand import EndsByHand
 from holdfast.jobs.enqueue import Enqueuer
 from holdfast.jobs.hooks import Hooks
 from holdfast.jobs.registry import Registry
@@ -44,6 +46,7 @@ from holdfast.runtime.config import (
 )
 from holdfast.runtime.declaring import Declaring
 from holdfast.runtime.declaring_cache import DeclaresCache
+from holdfast.runtime.declaring_ends import DeclaringEnds
 from holdfast.runtime.declaring_sagas import DeclaringSagas
 from holdfast.runtime.declaring_views import DeclaringViews
 from holdfast.runtime.eventing import Eventing
@@ -70,7 +73,7 @@ if TYPE_CHECKING:
 DEFAULT_QUEUES = {"default": 50}
 
 
-class Holdfast(Declaring, DeclaringSagas, DeclaringViews, DeclaresCache, Eventing):
+class Holdfast(Declaring, DeclaringEnds, DeclaringSagas, DeclaringViews, DeclaresCache, Eventing):
     """Work that must not be lost and must not be done twice.
 
     `Holdfast()` uses HOLDFAST_URL, else DATABASE_URL, else `sqlite:///holdfast.db`. Enter it with `async with`:
@@ -122,17 +125,19 @@ class Holdfast(Declaring, DeclaringSagas, DeclaringViews, DeclaresCache, Eventin
         self.store: Store = open_store(self._inside.location)
         self._inside.portal = Portal(self.store, beside=self.cache)
         self._share()
-        self._inside.enqueuer.send_to(self.store, self._inside.portal)
+        registry = self._inside.registry
+        ends = EndsByHand(self.store, Ends(self.store, registry, self._inside.portal))
+        self._inside.enqueuer.send_to(self.store, self._inside.portal, ends)
         self._inside.bus.send_to(self.store, self._inside.portal)
         self.views.send_to(self.store)
         self.versions.send_to(self.store, self._inside.portal)
         self.sagas.keep_in(self.store)
-        self.jobs = JobsView(self.store)
+        self.jobs: JobsView = JobsView(self.store, ends)
         self.queues = QueuesView(self.store)
         self.tenants = TenantsView(self.store)
         self.workers = WorkersView(self.store)
         self.logins = Logins(self._inside.visits_elsewhere or self.store.visits)
-        self.dead = DeadLetters(self.store, self._inside.registry)
+        self.dead = DeadLetters(self.store, registry, ends)
         self.unknown = UnknownJobs(self.store)
         self.outbox = OutboxView(self.store, self._inside.bus)
         self._inside.engines = Engines(

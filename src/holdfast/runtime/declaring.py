@@ -1,4 +1,4 @@
-"""What a program declares: guards, tasks, schedules, resources, and what follows a death."""
+"""What a program declares: guards, tasks, schedules, resources, middleware."""
 
 from __future__ import annotations
 
@@ -9,7 +9,6 @@ from holdfast.guards.fallback import Degraded, Fallback
 from holdfast.guards.guard import Guard
 from holdfast.guards.guard import Options as GuardOptions
 from holdfast.jobs.cron import Cron
-from holdfast.jobs.death_handlers import AnyOnDead
 from holdfast.jobs.hooks import Middleware
 from holdfast.jobs.job import Job
 from holdfast.jobs.resources import Factory
@@ -20,7 +19,6 @@ from holdfast.runtime.inside import Inside
 P = ParamSpec("P")
 R = TypeVar("R")
 F = TypeVar("F")
-D = TypeVar("D", bound=AnyOnDead)
 
 
 class Declare(Protocol):
@@ -125,18 +123,6 @@ class Declaring:
             made = Schedule(task, times, name=name or task.name, missed=missed, arguments=arguments)
             self._inside.registry.add_schedule(made)
             return task
-
-        return declared
-
-    def on_dead(self, task: str | Task[Any, Any]) -> Callable[[D], D]:
-        """Call this, `(job, tx)`, in the transaction that makes a job of the task dead.
-
-        A plain function runs in a thread, with a `tx` as `hf.blocking.transaction()` gives it.
-        """
-
-        def declared(handler: D) -> D:
-            self._inside.registry.add_on_dead(task.name if isinstance(task, Task) else task, handler)
-            return handler
 
         return declared
 

@@ -33,6 +33,7 @@ from holdfast.mail.letter import Letter, digest, message_id
 from holdfast.mail.refusal import Refusal
 from holdfast.mail.settings import Folder, MailSettings, place
 from holdfast.mail.smtp import SmtpCarrier
+from holdfast.runtime.views import JobsView
 from holdfast.store.ports import Store, Tx
 
 TASK = "holdfast.mail.send"
@@ -55,6 +56,7 @@ class _Program(Protocol):
     """As much of Holdfast as this needs."""
 
     store: Store
+    jobs: JobsView
 
     def task(self, /, **options: Any) -> Callable[[Any], Any]: ...
     def guard(self, name: str, /, **options: Unpack[GuardOptions]) -> Guard[Any]: ...
@@ -116,7 +118,7 @@ class ProgramMail:
 
         kept = await job.step(step, store)
         handles: tuple[Handle[str], ...] = tuple(
-            Handle(self._program.store, each, returns=str) for each in kept["jobs"]
+            self._program.jobs.handle(each, str) for each in kept["jobs"]
         )
         return Sending(kept["message_id"], handles)
 

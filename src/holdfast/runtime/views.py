@@ -6,6 +6,7 @@ from datetime import datetime, timedelta
 from typing import Any, ParamSpec, TypeVar
 
 from holdfast.jobs.blocking import inner
+from holdfast.jobs.ends_by_hand import EndsByHand
 from holdfast.jobs.handle import Handle
 from holdfast.jobs.options import moment, seconds
 from holdfast.jobs.story import Story, story_of
@@ -22,8 +23,8 @@ R = TypeVar("R")
 class JobsView:
     """Look at jobs, cancel and move them."""
 
-    def __init__(self, store: Store) -> None:
-        self._store = store
+    def __init__(self, store: Store, ends: EndsByHand) -> None:
+        self._store, self._ends = store, ends
 
     async def get(self, job_id: str) -> JobRecord | None:
         """The job as it is stored, or None. One that is queued says in `held_by` what keeps it from running, and who has it."""
@@ -45,7 +46,7 @@ class JobsView:
         CANCELLED: it was, or is now. RUNNING: it was asked to stop; with `running=False` it was left alone, and nothing of
         it is undone. With `tx` it is cancelled when that transaction commits, and no worker takes it meanwhile.
         """
-        return await self._store.jobs.cancel(job_id, reason, running=running, tx=inner(tx))
+        return await self._ends.cancel(job_id, reason, running=running, tx=tx)
 
     async def move(
         self,
@@ -65,7 +66,7 @@ class JobsView:
 
     def handle(self, job_id: str, returns: Any = Any) -> Handle[Any]:
         """A handle on a job by its id, to wait for its result."""
-        return Handle(self._store, job_id, returns=returns)
+        return Handle(self._store, job_id, ends=self._ends, returns=returns)
 
 
 @must_await_all("hf.queues")

@@ -50,6 +50,11 @@ RULES: dict[str, dict[str, dict[str, Check]]] = {
             "reason": c.check_reason,
             "running": partial(c.check_flag, "running"),
         },
+        "end": {
+            "job_id": c.check_id,
+            "reason": c.check_reason,
+            "running": partial(c.check_flag, "running"),
+        },
         "move": {
             "job_id": c.check_id,
             "at": partial(c.check_seconds_if_given, "at"),
@@ -61,7 +66,7 @@ RULES: dict[str, dict[str, dict[str, Check]]] = {
         "claim": {"wants": c.check_wants, "lease": _lease, "worker": _worker},
         "claim_suspect": {"queues": c.check_queues, "lease": _lease, "worker": _worker},
         "renew": {"claims": c.check_each_claim_once, "lease": _lease},
-        "finish": {"finishes": c.check_finishes},
+        "finish": {"finishes": c.check_finishes, "parks": partial(c.check_flag, "parks")},
         "finish_and_claim": {
             "finishes": c.check_finishes,
             "wants": c.check_wants,
@@ -114,6 +119,7 @@ RULES: dict[str, dict[str, dict[str, Check]]] = {
             "limit": _limit,
         },
         "expire": {"limit": _limit},
+        "end_expired": {"limit": _limit},
         "repair": {"limit": _limit},
     },
     "Wakeups": {"wait": {"queues": c.check_queues, "timeout": partial(check_seconds, "timeout")}},

@@ -6,8 +6,10 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Protocol
 
 from holdfast.store.records import (
+    Cancelled,
     Claim,
     Count,
+    Ended,
     Enqueued,
     Finish,
     Gated,
@@ -65,6 +67,11 @@ class Jobs(Protocol):
         One that runs is asked to stop; with `running=False` it is left alone. RUNNING is the answer to both.
         """
 
+    async def end(
+        self, job_id: str, reason: str, *, running: bool = True, tx: object | None = None
+    ) -> Cancelled | None:
+        """The same as `cancel`, for who must know whether it was this call that has ended the job."""
+
     async def move(
         self,
         job_id: str,
@@ -90,8 +97,14 @@ class Claims(Protocol):
     async def renew(self, claims: Sequence[Claim], *, lease: float) -> list[Renewal]:
         """Hold on for another lease. A claim that is missing in the answer is lost."""
 
-    async def finish(self, finishes: Sequence[Finish], *, tx: object | None = None) -> list[bool]:
-        """Write outcomes. False: the claim was lost, and nothing was written for it."""
+    async def finish(
+        self, finishes: Sequence[Finish], *, tx: object | None = None, parks: bool = False
+    ) -> list[bool]:
+        """Write outcomes. False: the claim was lost, and nothing was written for it.
+
+        With `tx` a lost claim raises LeaseLost, and a success or a death with an open effect StepLeft; with `parks` that job is
+        unknown then, as it is without `tx`.
+        """
 
     async def finish_and_claim(
         self, finishes: Sequence[Finish], wants: Mapping[str, int], *, lease: float, worker: str
@@ -101,7 +114,7 @@ class Claims(Protocol):
         None: another's open transaction is in its way, and nobody else shall wait for that. Finish it by itself.
         """
 
-    async def release(self, claims: Sequence[Claim]) -> list[bool]:
+    async def release(self, claims: Sequence[Claim], *, tx: object | None = None) -> list[bool]:
         """Put back what was not run, uncharged."""
 
     async def held_by(self, worker: str) -> list[Claim]:
@@ -176,7 +189,7 @@ class Holds(Protocol):
     async def explained(self, records: Sequence[JobRecord]) -> list[JobRecord]:
         """The same, those that are queued with `held_by`: what keeps them from running, and who has it. For people."""
 
-    async def hold(self, claims: Sequence[Claim], reason: Held) -> list[bool]:
+    async def hold(self, claims: Sequence[Claim], reason: Held, *, tx: object | None = None) -> list[bool]:
         """Put back claimed jobs, uncharged, and hold them for a reason that only `unhold` ends."""
 
     async def unhold(
@@ -217,6 +230,9 @@ class Holds(Protocol):
 
     async def expire(self, *, limit: int = 500) -> int:
         """Cancel queued jobs whose `expires` or deadline has passed."""
+
+    async def end_expired(self, *, limit: int = 500, tx: object | None = None) -> list[Ended]:
+        """The same as `expire`, for who must know which jobs those were."""
 
     async def repair(self, *, limit: int = 500) -> int:
         """Look again at every held key: finds nothing unless a promotion was missed."""

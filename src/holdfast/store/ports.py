@@ -112,6 +112,12 @@ class Store(Protocol):
     def transaction(self) -> AbstractAsyncContextManager[Tx]:
         """A transaction of our own; the block's end commits, an exception rolls back."""
 
+    async def joined(self, tx: object) -> Tx:
+        """The caller's transaction, of whichever kind, for statements of others beside those of the verbs."""
+
+    def check_free(self) -> None:
+        """Raise inside a transaction of the same task, where `tx=` was forgotten."""
+
     def twin(self) -> Store:
         """The same store for another event loop: itself when it serves any, else one to be opened and closed there."""
 

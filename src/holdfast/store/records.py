@@ -379,6 +379,25 @@ class Replayed(msgspec.Struct, frozen=True):
     outcome: Literal["queued", "not_dead", "unique_taken", "carries_saga"]
 
 
+class Cancelled(msgspec.Struct, frozen=True):
+    """What a cancellation has met, and what it has made of it. It changed nothing when both are the same."""
+
+    state: State
+    was: State
+
+    @property
+    def has_ended(self) -> bool:
+        return self.state is State.CANCELLED and self.was is not State.CANCELLED
+
+
+class Ended(msgspec.Struct, frozen=True):
+    """A job that has expired: cancelled, or unknown when an effect of it is open."""
+
+    job_id: str
+    task: str
+    state: State
+
+
 class Pruned(msgspec.Struct, frozen=True):
     """What a prune has done, and whether it shall be asked again soon."""
 

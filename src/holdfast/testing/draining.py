@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from weakref import WeakKeyDictionary
 
+from holdfast.jobs.deaths import Deaths
 from holdfast.jobs.scheduler import Scheduler
 from holdfast.runtime.app import Holdfast
 from holdfast.runtime.inside import inside
@@ -89,7 +90,8 @@ async def tick(hf: Holdfast) -> None:
 
 async def promote(hf: Holdfast) -> None:
     """Make ready what has arrived and what is due; cancel what has expired."""
-    while await hf.store.holds.expire(limit=_PART) >= _PART:
+    deaths = Deaths(hf.store, inside(hf).registry, inside(hf).portal)
+    while await deaths.expire():
         pass
     while await hf.store.holds.promote(window=_PART, limit=_PART) >= _PART:
         pass

@@ -94,13 +94,17 @@ class Bench:
         return endings[0]
 
     async def _write(self, claim: Claim, ending: Ending) -> None:
-        store = self._hf.store
+        store, ends = self._hf.store, self._executor.ends
         if isinstance(ending, Released):
-            await store.claims.release([claim])
+            await ends.put_back([claim], lambda some, tx: store.claims.release(some, tx=tx))
         elif isinstance(ending, Unknown):
-            await store.holds.hold([claim], Held.UNKNOWN_TASK)
+            await ends.put_back([claim], lambda some, tx: store.holds.hold(some, Held.UNKNOWN_TASK, tx=tx))
         elif not isinstance(ending, Settled):
-            await store.claims.finish([Finish(claim, ending)])
+            item = Finish(msgspec.structs.replace(claim, has_steps=True), ending)  # perhaps by this run
+            if ends.concern(item):
+                await ends.finish(item)
+            else:
+                await store.claims.finish([Finish(claim, ending)])
 
     async def _told(self, claim: Claim) -> Ran:
         record = await self._hf.store.jobs.get(claim.job_id)

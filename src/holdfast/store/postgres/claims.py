@@ -67,7 +67,9 @@ class Claims(Subject):
             return []
         return await self._database.write(partial(c.renew, claims, lease=lease), urgent=True, repeatable=True)
 
-    async def finish(self, finishes: Sequence[Finish], *, tx: object | None = None) -> list[bool]:
+    async def finish(
+        self, finishes: Sequence[Finish], *, tx: object | None = None, parks: bool = False
+    ) -> list[bool]:
         if not finishes:
             return []
         if tx is None:
@@ -77,11 +79,11 @@ class Claims(Subject):
             return await self._home.endings.end([f.ending(item) for item in finishes])
         executor = await self._home.adopt(tx)
         if not isinstance(executor, PostgresTx):
-            accepted = await executor.run(f.finish(finishes, beside=True))
+            accepted = await executor.run(f.finish(finishes, beside=not parks))
         elif f.is_one_in_order(finishes):
-            accepted = await executor.run(f.finish(finishes, beside=True, plans=True), plans=True)
+            accepted = await executor.run(f.finish(finishes, beside=not parks, plans=True), plans=True)
         else:
-            ending = f.finish(finishes, beside=True)
+            ending = f.finish(finishes, beside=not parks)
             accepted = await executor.run(ending, is_large=not f.is_plain(finishes))
         return all_held(finishes, accepted)
 
@@ -114,7 +116,9 @@ class Claims(Subject):
             with suppress(StoreError):
                 self._water.tell(await self._database.read(count_dead))
 
-    async def release(self, claims: Sequence[Claim]) -> list[bool]:
+    async def release(self, claims: Sequence[Claim], *, tx: object | None = None) -> list[bool]:
+        if tx is not None:
+            return await (await self._home.adopt(tx)).run(f.end(f.putting_back(claims)))
         return await self._home.endings.end(f.putting_back(claims))
 
     async def held_by(self, worker: str) -> list[Claim]:

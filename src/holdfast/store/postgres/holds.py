@@ -22,12 +22,12 @@ from holdfast.store.postgres.candidates import (
     promote,
 )
 from holdfast.store.postgres.connection import HASTY
-from holdfast.store.postgres.finishes import putting_back
+from holdfast.store.postgres.finishes import end, putting_back
 from holdfast.store.postgres.locks import Keys, take_chain
-from holdfast.store.postgres.moves import expire, find_expired
+from holdfast.store.postgres.moves import expire, expire_found, find_expired
 from holdfast.store.postgres.promotion import CHUNK, WINDOW, fill_windows, pass_on
 from holdfast.store.postgres.subject import Home, Subject
-from holdfast.store.records import Claim, Gated, JobRecord, queued_among, with_reasons
+from holdfast.store.records import Claim, Ended, Gated, JobRecord, queued_among, with_reasons
 from holdfast.store.statements import Procedure, Statement
 from holdfast.store.states import Held
 
@@ -151,7 +151,9 @@ class Holds(Subject):
             return list(records)
         return with_reasons(records, await self._database.read(partial(held.why, queued)))
 
-    async def hold(self, claims: Sequence[Claim], reason: Held) -> list[bool]:
+    async def hold(self, claims: Sequence[Claim], reason: Held, *, tx: object | None = None) -> list[bool]:
+        if tx is not None:
+            return await (await self._home.adopt(tx)).run(end(putting_back(claims, held=reason)))
         return await self._home.endings.end(putting_back(claims, held=reason))
 
     async def unhold(
@@ -191,16 +193,22 @@ class Holds(Subject):
         return await self._database.atomic(partial(gates.shut_gates, refused, window), repeatable=True)
 
     async def expire(self, *, limit: int = 500) -> int:
-        gone = passed_over = 0  # passed over: locked, or with a key that another has just now
-        while gone < limit:
-            found = await self._database.read(partial(find_expired, limit - gone, passed_over))
+        return len(await self.end_expired(limit=limit))
+
+    async def end_expired(self, *, limit: int = 500, tx: object | None = None) -> list[Ended]:
+        if tx is not None:
+            return await (await self._home.adopt(tx)).run(expire_found(limit))
+        gone: list[Ended] = []
+        passed_over = 0  # locked, or with a key that another has just now
+        while len(gone) < limit:
+            found = await self._database.read(partial(find_expired, limit - len(gone), passed_over))
             if not found:
                 break
             for start in range(0, len(found), CHUNK):
                 part = found[start : start + CHUNK]
-                number = await self._database.atomic(partial(expire, part), repeatable=True)
-                gone += number
-                passed_over += len(part) - number
+                ended = await self._database.atomic(partial(expire, part), repeatable=True)
+                gone += ended
+                passed_over += len(part) - len(ended)
         return gone
 
     async def repair(self, *, limit: int = 500) -> int:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
+from typing import TypeVar
 
 from holdfast.kernel.errors import CommitUnknown
 from holdfast.kernel.loops import PerLoop
@@ -27,13 +28,14 @@ from holdfast.store.postgres.moving import move
 from holdfast.store.postgres.rows import LIVE, OVER, one_story, to_record
 from holdfast.store.postgres.subject import Home, Subject
 from holdfast.store.postgres.wakeups import TELLING, payload_of
-from holdfast.store.records import Count, Enqueued, JobRecord, NewJob, id_range
+from holdfast.store.records import Cancelled, Count, Enqueued, JobRecord, NewJob, id_range
 from holdfast.store.statements import Procedure, Statement
 from holdfast.store.states import OVER as OVER_STATES
 from holdfast.store.states import Held, State
 from holdfast.store.story import Entry, entries_of
 from holdfast.store.unknown import still_unknown
 
+T = TypeVar("T")
 _TRIES = 5  # for a call whose answer was lost
 _TOGETHER = 1_000  # jobs of several callers in one statement
 _MANY = 500  # jobs of one caller that are worth a COPY
@@ -246,10 +248,16 @@ class Jobs(Subject):
     async def cancel(
         self, job_id: str, reason: str, *, running: bool = True, tx: object | None = None
     ) -> State | None:
-        state = await self._changed(partial(cancel, job_id, reason, running=running), tx)
-        if state is State.RUNNING and running:
+        met = await self.end(job_id, reason, running=running, tx=tx)
+        return None if met is None else met.state
+
+    async def end(
+        self, job_id: str, reason: str, *, running: bool = True, tx: object | None = None
+    ) -> Cancelled | None:
+        met = await self._changed(partial(cancel, job_id, reason, running=running), tx)
+        if met is not None and met.state is State.RUNNING and running:
             self._home.hint((STOP,), tx=tx)
-        return state
+        return met
 
     async def move(
         self,
@@ -266,7 +274,7 @@ class Jobs(Subject):
             self._home.hint((EVERYONE,), tx=tx)
         return state
 
-    async def _changed(self, make: Callable[[], Procedure[State | None]], tx: object | None) -> State | None:
+    async def _changed(self, make: Callable[[], Procedure[T]], tx: object | None) -> T:
         if (executor := await self._executor(tx)) is not None:
             return await executor.run(make())
         return await self._database.atomic(make, repeatable=True)

@@ -14,24 +14,25 @@ from holdfast.store.postgres.doubts import HAS_STEPS, leave_to_person
 from holdfast.store.postgres.locks import Keys, lock_chain, take_chain
 from holdfast.store.postgres.promotion import pass_on
 from holdfast.store.postgres.rows import MOVED, MOVED_J, same_id
+from holdfast.store.records import Cancelled, Ended
 from holdfast.store.statements import Procedure, Statement
 from holdfast.store.states import State
 
 
-def cancel(job_id: str, reason: str, *, running: bool = True) -> Procedure[State | None]:
+def cancel(job_id: str, reason: str, *, running: bool = True) -> Procedure[Cancelled | None]:
     """`running`: one that runs is asked to stop; else it is left alone."""
     met = yield from lock_job(job_id, "true" if running else "j.state <> 'running'")
     if not isinstance(met, Locked):
-        return met
+        return None if met is None else Cancelled(met, met)
     for carried in (yield Statement(_CARRIED, (job_id,))):
         raise saga_verdicts.refuse_cancel(job_id, carried[0])
     if met.state is State.RUNNING:
         asked = "UPDATE holdfast.job SET reason = $2::text WHERE id = $1::uuid"
         yield Statement(asked, (job_id, storable(reason)))
-        return State.RUNNING
+        return Cancelled(State.RUNNING, State.RUNNING)
     effects = (yield from leave_to_person([job_id])) if met.has_steps else {}
     yield from bury([job_id], noted(reason, effects.get(job_id, [])))
-    return State.CANCELLED
+    return Cancelled(State.CANCELLED, met.state)
 
 
 class Locked(msgspec.Struct, frozen=True):
@@ -87,25 +88,38 @@ def find_expired(limit: int, skip: int = 0) -> Procedure[list[Expired]]:
     return [Expired(row[0], Keys(row[1], row[2])) for row in (yield Statement(sql, (limit, skip)))]
 
 
-def expire(found: Sequence[Expired]) -> Procedure[int]:
+def expire_found(limit: int) -> Procedure[list[Ended]]:
+    """In one transaction, past those that are passed over."""
+    gone, passed_over = list[Ended](), 0
+    while len(gone) < limit:
+        found = yield from find_expired(limit - len(gone), passed_over)
+        if not found:
+            break
+        part = yield from expire(found)
+        gone += part
+        passed_over += len(found) - len(part)
+    return gone
+
+
+def expire(found: Sequence[Expired]) -> Procedure[list[Ended]]:
     lacking = yield from take_chain([item.keys for item in found])
-    sql = f"""SELECT j.id::text, {HAS_STEPS} FROM holdfast.job j WHERE j.id = ANY($1::uuid[]) AND j.state = 'queued'
+    sql = f"""SELECT j.id::text, {HAS_STEPS}, j.task FROM holdfast.job j WHERE j.id = ANY($1::uuid[]) AND j.state = 'queued'
         AND j.expires_at <= holdfast.now() ORDER BY j.id FOR UPDATE SKIP LOCKED"""
     rows = yield Statement(sql, ([item.job_id for item in found if item.keys not in lacking],))
     with_steps = [row[0] for row in rows if row[1]]
     effects = (yield from leave_to_person(with_steps)) if with_steps else {}
-    doubtful = yield from _park(effects)
-    return doubtful + (yield from bury([row[0] for row in rows if row[0] not in effects], EXPIRED))
+    yield from _park(effects)
+    yield from bury([row[0] for row in rows if row[0] not in effects], EXPIRED)
+    return [Ended(row[0], row[2], State.UNKNOWN if row[0] in effects else State.CANCELLED) for row in rows]
 
 
-def _park(effects: Mapping[str, Sequence[str]]) -> Procedure[int]:
+def _park(effects: Mapping[str, Sequence[str]]) -> Procedure[None]:
     """Jobs that expired while nobody knows of these effects. They keep their turns and unique keys."""
     if not effects:
-        return 0
+        return
     reasons = [unsure(EXPIRED, names) for names in effects.values()]
     rows = yield Statement(_PARK, (list(effects), reasons))
     yield from pass_on([Keys(None, row[0]) for row in rows])
-    return len(rows)
 
 
 _PARK = f"""

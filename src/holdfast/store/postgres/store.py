@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable, Collection
 from functools import partial
-from typing import Any, TypeVar
+from typing import Any, TypeVar, cast
 
 import msgspec
 
@@ -13,6 +13,7 @@ from holdfast.kernel.errors import UnsupportedStore, WrongConnection
 from holdfast.kernel.forks import keep, tell_child
 from holdfast.kernel.spawn import over, spawn
 from holdfast.kernel.telemetry import note
+from holdfast.store.ports import Tx
 from holdfast.store.postgres import schema
 from holdfast.store.postgres.audit import Audit
 from holdfast.store.postgres.blobs import Blobs
@@ -183,6 +184,12 @@ class PostgresStore:
                 "This transaction is of another store. Use a transaction of the store that is written to."
             )
         return tx
+
+    async def joined(self, tx: object) -> Tx:
+        return cast(Tx, await self.adopt(tx))  # of every kind: our own, and what adapters make of others'
+
+    def check_free(self) -> None:
+        self.database.blocks.check_free()
 
     def hint(self, queues: Collection[str], *, tx: object | None = None) -> None:
         """After the commit: now, or when our own transaction has ended well. A caller's own connection tells nobody."""

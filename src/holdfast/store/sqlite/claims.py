@@ -128,10 +128,12 @@ class Claims(Subject):
             partial(renew, claims=claims, lease=lease), urgent=True, repeatable=True
         )
 
-    async def finish(self, finishes: Sequence[Finish], *, tx: object | None = None) -> list[bool]:
+    async def finish(
+        self, finishes: Sequence[Finish], *, tx: object | None = None, parks: bool = False
+    ) -> list[bool]:
         call = partial(finish, finishes=finishes)
         if tx is not None:
-            beside = partial(finish, finishes=finishes, beside=True)
+            beside = partial(finish, finishes=finishes, beside=not parks)
             return all_held(finishes, await self._file.write(beside, tx=tx))
         try:
             return await self._file.write(call)
@@ -152,8 +154,10 @@ class Claims(Subject):
             again = partial(finish, finishes=finishes)
             return await settling.finished(self._file, finishes, lost, again), []
 
-    async def release(self, claims: Sequence[Claim]) -> list[bool]:
+    async def release(self, claims: Sequence[Claim], *, tx: object | None = None) -> list[bool]:
         call = partial(release, claims=claims)
+        if tx is not None:
+            return await self._file.write(call, tx=tx)
         try:
             return await self._file.write(call)
         except CommitUnknown as lost:

@@ -11,13 +11,13 @@ from holdfast.kernel.errors import CommitUnknown
 from holdfast.store.edge import checked
 from holdfast.store.fairness import Place, Tour, braid, choose, is_crowd, of_each, places_for, room_for
 from holdfast.store.ladder import Waiting
-from holdfast.store.records import Claim, Gated, JobRecord, queued_among, with_reasons
+from holdfast.store.records import Claim, Ended, Gated, JobRecord, queued_among, with_reasons
 from holdfast.store.sqlite import finishes, gates, held, moves, settling, tenants
 from holdfast.store.sqlite.connection import Db
 from holdfast.store.sqlite.moves import WINDOW, Freed, expire_queued, fill_window, look, pass_on
 from holdfast.store.sqlite.rows import WAITING
 from holdfast.store.sqlite.subject import File, Subject
-from holdfast.store.states import Held
+from holdfast.store.states import Held, State
 
 
 def promote(db: Db, *, window: int, limit: int, tour: Tour) -> int:
@@ -88,12 +88,16 @@ def unhold(
     return len(rows)
 
 
-def expire(db: Db, *, limit: int) -> int:
-    sql = """SELECT seq FROM holdfast_queued WHERE expires_at IS NOT NULL AND expires_at <= ?
-        ORDER BY expires_at LIMIT ?"""
-    expired = [seq for (seq,) in db.rows(sql, db.now, limit)]
-    pass_on(db, [expire_queued(db, seq) for seq in expired])
-    return len(expired)
+def expire(db: Db, *, limit: int) -> list[Ended]:
+    sql = """SELECT q.seq, j.id, j.task FROM holdfast_queued AS q JOIN holdfast_job AS j USING (seq)
+        WHERE q.expires_at IS NOT NULL AND q.expires_at <= ? ORDER BY q.expires_at LIMIT ?"""
+    ended, freed = list[Ended](), list[Freed]()
+    for seq, job_id, task in db.rows(sql, db.now, limit):
+        freed.append(expire_queued(db, seq))
+        is_parked = db.value("SELECT 1 FROM holdfast_parked WHERE seq = ?", seq)
+        ended.append(Ended(job_id, task, State.UNKNOWN if is_parked else State.CANCELLED))
+    pass_on(db, freed)
+    return ended
 
 
 def repair(db: Db, *, limit: int) -> int:
@@ -137,8 +141,10 @@ class Holds(Subject):
             return list(records)
         return with_reasons(records, await self._file.read(partial(held.why, job_ids=queued)))
 
-    async def hold(self, claims: Sequence[Claim], reason: Held) -> list[bool]:
+    async def hold(self, claims: Sequence[Claim], reason: Held, *, tx: object | None = None) -> list[bool]:
         call = partial(finishes.hold, claims=claims, reason=reason)
+        if tx is not None:
+            return await self._file.write(call, tx=tx)
         try:
             return await self._file.write(call)
         except CommitUnknown as lost:
@@ -191,7 +197,10 @@ class Holds(Subject):
         return await self._file.write(call, repeatable=True)
 
     async def expire(self, *, limit: int = 500) -> int:
-        return await self._file.write(partial(expire, limit=limit), repeatable=True)
+        return len(await self.end_expired(limit=limit))
+
+    async def end_expired(self, *, limit: int = 500, tx: object | None = None) -> list[Ended]:
+        return await self._file.write(partial(expire, limit=limit), tx=tx, repeatable=True)
 
     async def repair(self, *, limit: int = 500) -> int:
         return await self._file.write(partial(repair, limit=limit), repeatable=True)

@@ -13,7 +13,7 @@ from holdfast.store.batching import Batcher
 from holdfast.store.bell import EVERYONE, STOP, news_of
 from holdfast.store.edge import checked
 from holdfast.store.moving import Move
-from holdfast.store.records import Count, Enqueued, JobRecord, NewJob, id_range
+from holdfast.store.records import Cancelled, Count, Enqueued, JobRecord, NewJob, id_range
 from holdfast.store.sqlite.connection import Db
 from holdfast.store.sqlite.moves import end_parked, end_queued, pass_on
 from holdfast.store.sqlite.moving import move
@@ -253,7 +253,7 @@ def count(db: Db) -> list[Count]:
 _CARRIED = "SELECT id FROM holdfast_saga WHERE job_id = ? AND finished_at IS NULL"
 
 
-def cancel(db: Db, job_id: str, reason: str, *, running: bool) -> State | None:
+def cancel(db: Db, job_id: str, reason: str, *, running: bool) -> Cancelled | None:
     row = db.row(f"SELECT state, seq FROM ({RECORD} WHERE j.id = ?) JOIN holdfast_job USING (id)", job_id)
     if row is None:
         return None
@@ -266,12 +266,12 @@ def cancel(db: Db, job_id: str, reason: str, *, running: bool) -> State | None:
         case State.RUNNING if running:
             db.run("UPDATE holdfast_running SET stop = ? WHERE seq = ?", reason, seq)
             db.draw("rank")  # that is what other processes watch for news
-            return State.RUNNING
+            return Cancelled(state, state)
         case State.DEAD | State.UNKNOWN:
             pass_on(db, [end_parked(db, seq, reason)])
         case _:
-            return state
-    return State.CANCELLED
+            return Cancelled(state, state)
+    return Cancelled(State.CANCELLED, state)
 
 
 @checked
@@ -362,11 +362,17 @@ class Jobs(Subject):
     async def cancel(
         self, job_id: str, reason: str, *, running: bool = True, tx: object | None = None
     ) -> State | None:
+        met = await self.end(job_id, reason, running=running, tx=tx)
+        return None if met is None else met.state
+
+    async def end(
+        self, job_id: str, reason: str, *, running: bool = True, tx: object | None = None
+    ) -> Cancelled | None:
         call = partial(cancel, job_id=job_id, reason=storable(reason), running=running)
-        state = await self._file.write(call, tx=tx, repeatable=True)
-        if state is State.RUNNING and running:
+        met = await self._file.write(call, tx=tx, repeatable=True)
+        if met is not None and met.state is State.RUNNING and running:
             self._file.hint((STOP,), tx=tx)
-        return state
+        return met
 
     async def move(
         self,

@@ -237,14 +237,18 @@ class SqliteStore:
     ) -> T:
         if tx is None:
             return await self._write(call, urgent=urgent, repeatable=repeatable)
+        return await (await self.joined(tx)).run(call)
+
+    async def joined(self, tx: object) -> SqliteTx:
+        """The transaction itself, or the one that a session of SQLAlchemy carries, when it is of this file."""
         if isinstance(tx, SqliteTx):
             if tx.path != self.path and not _is_same_file(tx.path, self.path):
                 raise WrongConnection(f"This transaction is of {tx.path!r}, and the store is {self.path!r}.")
-            return await tx.run(call)
+            return tx
         lent = await adopt(tx)
         if not _is_same_file(lent.path, self.path):
             raise WrongConnection(f"This session is of {lent.path!r}, and the store is {self.path!r}.")
-        return await lent.run(call)
+        return lent
 
     async def _write(self, call: Callable[[Db], T], *, urgent: bool, repeatable: bool) -> T:
         try:

@@ -29,6 +29,7 @@ from holdfast.testing.conformance.claims import ClaimsConformance
 from holdfast.testing.conformance.dead import DeadConformance
 from holdfast.testing.conformance.diagnosis import DiagnosisConformance
 from holdfast.testing.conformance.doubts import DoubtsConformance
+from holdfast.testing.conformance.ends import EndsConformance
 from holdfast.testing.conformance.failing_statements import FailingStatementsConformance
 from holdfast.testing.conformance.groups import GroupsConformance
 from holdfast.testing.conformance.guards import GuardsConformance
@@ -80,6 +81,7 @@ __all__ = [
     "DiagnosisConformance",
     "DoubtsConformance",
     "DueOrderConformance",
+    "EndsConformance",
     "FailingStatementsConformance",
     "GroupsConformance",
     "GuardsConformance",
@@ -139,6 +141,7 @@ class StoreConformance(
     StoriesConformance,
     UnknownConformance,
     DoubtsConformance,
+    EndsConformance,
     WakeupsConformance,
     DueOrderConformance,
     PausesConformance,

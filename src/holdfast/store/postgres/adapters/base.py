@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager
+from itertools import count
 from typing import Any, TypeVar, cast
 
 from holdfast.kernel.errors import UsageError
@@ -11,6 +14,7 @@ from holdfast.store.postgres.adapters.identity import belongs, known, remember
 from holdfast.store.statements import Procedure
 
 T = TypeVar("T")
+_numbers = count(1)  # of savepoints
 
 NEEDS_AWAIT = (
     "This connection is async and its transaction belongs to an event loop; sync code cannot use it. "
@@ -44,6 +48,19 @@ class Adopted(ABC):
 
     @abstractmethod
     async def fetch(self, sql: str, /, *params: Any) -> list[tuple[Any, ...]]: ...
+
+    @asynccontextmanager
+    async def savepoint(self) -> AsyncGenerator[None, None]:
+        """An exception takes back what the block has done, and the caller's transaction goes on."""
+        name = f"holdfast_joined_{next(_numbers)}"
+        await self.execute(f"SAVEPOINT {name}")
+        try:
+            yield
+        except BaseException:
+            await self.execute(f"ROLLBACK TO SAVEPOINT {name}")
+            await self.execute(f"RELEASE SAVEPOINT {name}")
+            raise
+        await self.execute(f"RELEASE SAVEPOINT {name}")
 
 
 class SyncAdopted(Adopted):

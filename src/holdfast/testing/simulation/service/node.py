@@ -10,6 +10,8 @@ import msgspec
 
 from holdfast.guards.guard import Guard
 from holdfast.jobs.blocking import Portal
+from holdfast.jobs.ends import Ends
+from holdfast.jobs.ends_by_hand import EndsByHand
 from holdfast.jobs.enqueue import Enqueuer
 from holdfast.jobs.hooks import Hooks
 from holdfast.jobs.options import Options
@@ -40,7 +42,8 @@ class Program:
         self.registry = Registry(self.hooks, share)
         self.portal = Portal(life.store)
         self.enqueuer = Enqueuer(self.hooks)
-        self.enqueuer.send_to(life.store, self.portal)
+        self.ends = EndsByHand(life.store, Ends(life.store, self.registry, self.portal))
+        self.enqueuer.send_to(life.store, self.portal, self.ends)
 
 
 class App(Program):

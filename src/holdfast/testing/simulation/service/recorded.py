@@ -48,8 +48,8 @@ class RecordedTx(SqliteTx):
         self._history = history
         self._finishes: list[tuple[Call, list[bool]]] = []
 
-    async def finishing(self, asked: Asked, finish: Any) -> list[bool]:
-        call = self._history.ask("finish", asked)
+    async def ending(self, verb: str, asked: Any, finish: Any) -> list[bool]:
+        call = self._history.ask(verb, asked)
         try:
             answer: list[bool] = await finish()
         except Exception as error:
@@ -91,10 +91,12 @@ class RecordedClaims(Claims):
     async def renew(self, claims: Sequence[Claim], *, lease: float) -> list[Renewal]:
         return await self._history.call("renew", _held(claims), partial(super().renew, claims, lease=lease))
 
-    async def finish(self, finishes: Sequence[Finish], *, tx: object | None = None) -> list[bool]:
-        work = partial(super().finish, finishes, tx=tx)
+    async def finish(
+        self, finishes: Sequence[Finish], *, tx: object | None = None, parks: bool = False
+    ) -> list[bool]:
+        work = partial(super().finish, finishes, tx=tx, parks=parks)
         if isinstance(tx, RecordedTx):
-            return await tx.finishing(_asked(finishes, together=True), work)
+            return await tx.ending("finish", _asked(finishes, together=not parks), work)
         return await self._history.call("finish", _asked(finishes), work)
 
     async def finish_and_claim(
@@ -110,8 +112,11 @@ class RecordedClaims(Claims):
         self._history.event("claimed with finish", _held(claims))
         return accepted, claims
 
-    async def release(self, claims: Sequence[Claim]) -> list[bool]:
-        return await self._history.call("release", _held(claims), partial(super().release, claims))
+    async def release(self, claims: Sequence[Claim], *, tx: object | None = None) -> list[bool]:
+        work = partial(super().release, claims, tx=tx)
+        if isinstance(tx, RecordedTx):
+            return await tx.ending("release", _held(claims), work)
+        return await self._history.call("release", _held(claims), work)
 
     async def settle(self, job_id: str, token: int) -> bool:
         return await self._history.call("settle", (job_id, token), partial(super().settle, job_id, token))
@@ -132,8 +137,11 @@ class RecordedHolds(Holds):
     async def promote(self, *, window: int = 100, limit: int = 500) -> int:
         return await self._history.call("promote", None, partial(super().promote, window=window, limit=limit))
 
-    async def hold(self, claims: Sequence[Claim], reason: Held) -> list[bool]:
-        return await self._history.call("hold", _held(claims), partial(super().hold, claims, reason))
+    async def hold(self, claims: Sequence[Claim], reason: Held, *, tx: object | None = None) -> list[bool]:
+        work = partial(super().hold, claims, reason, tx=tx)
+        if isinstance(tx, RecordedTx):
+            return await tx.ending("hold", _held(claims), work)
+        return await self._history.call("hold", _held(claims), work)
 
     async def unhold(
         self,

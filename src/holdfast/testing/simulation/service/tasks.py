@@ -17,6 +17,7 @@ from holdfast.jobs.schedule import Schedule
 from holdfast.jobs.task import Sender
 from holdfast.kernel.clock import monotonic, sleep
 from holdfast.store.ports import Tx
+from holdfast.store.states import State
 from holdfast.testing.simulation.fleet import Life
 from holdfast.testing.simulation.plan import Beat, ScheduleSpec
 from holdfast.testing.simulation.process import Killed
@@ -65,7 +66,7 @@ def declare(registry: Registry, sender: Sender, life: Life) -> None:
     for name, options in TASKS.items():
         if name != NEWER or life.process.node.lives > 1 or life.process.node.name == "n0":
             registry.add(act if name in ACTING else play, sender, {"name": name, **options})
-            registry.add_on_dead(name, _fail if name == DOOMED else leave_a_row)
+            registry.add_on_end(State.DEAD, name, _fail if name == DOOMED else leave_a_row)
     for each in life.fleet.plan.schedules:
         task = registry.add(
             scheduled, sender, {"name": f"cron.{each.name}", "queue": life.fleet.plan.queues[0]}
