@@ -19,7 +19,7 @@ OF_HANDLE = "cancel cancel_sync created id record record_sync result result_sync
 OF_SAGA_RUN = """cancel cancel_sync created id record record_sync result result_sync signal signal_sync status
     status_sync"""
 
-OF_HOLDFAST = """blobs blocking cache cached choreography cron dead emit emit_sync event every guard jobs lock mail migrate on on_dead outbox
+OF_HOLDFAST = """blobs blocking cache cached choreography cron dead emit emit_sync event every guard guards jobs lock mail migrate on on_dead outbox
     queues resource saga sagas session sqlalchemy store task tenants transaction undo unknown use vault versions view views worker workers"""
 
 

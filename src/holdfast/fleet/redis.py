@@ -34,7 +34,12 @@ Told = tuple[int, float | bool, float, list[tuple[str, float, str]]]  # as `lua/
 
 
 Looked = tuple[
-    int, float | bool, float, list[tuple[str, float, str]], int, list[tuple[str, float | bool, int, float]]
+    int,
+    float | bool,
+    float,
+    list[tuple[str, float, str]],
+    int,
+    list[tuple[str, float | bool, int, float, int]],
 ]
 
 
@@ -106,6 +111,10 @@ class RedisGuards:
         keys = [self._key("memory"), self._bucket(name, key)]
         bucket = await self._ask("calm", keys, in_row, Bucket | bool)
         return quota.pace_of(name, key, bucket if isinstance(bucket, Bucket) else None)
+
+    async def pace(self, name: str, key: str) -> Pace:
+        """What the other side has left us of one key."""
+        return await self.calm(name, key, in_row=0)  # of none it changes nothing
 
     async def sped(self, name: str, key: str, *, rate: float | None, version: int) -> Pace:
         keys = [self._key("memory"), self._bucket(name, key)]
@@ -193,7 +202,9 @@ def _told(
 
 def _looked(name: str, answer: Looked, now: float) -> GuardRecord:
     generation, opened_until, then, words, probes, paces = answer
-    told = [Pace(name, key, rate or None, version, paused) for key, rate, version, paused in paces]
+    told = [
+        Pace(name, key, rate or None, version, paused, in_row) for key, rate, version, paused, in_row in paces
+    ]
     slowed = sorted((pace for pace in told if pace.rate is not None), key=lambda pace: (pace.rate, pace.key))
     paused = sorted((pace for pace in told if pace.paused > 0), key=lambda pace: (-pace.paused, pace.key))
     nodes = [_node(*word) for word in sorted(words)]

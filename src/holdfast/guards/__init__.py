@@ -23,6 +23,7 @@ from holdfast.guards.headers import (
     render_retry_after,
 )
 from holdfast.guards.limiter import Limiter
+from holdfast.guards.looks import GuardLook
 from holdfast.guards.ports import BreakerPeers, BreakerRecord, LimiterRecord, Quota, Slice, State
 from holdfast.guards.reservations import Reservation, carrying
 from holdfast.kernel.errors import BreakerOpen, BulkheadFull, DeadlinePassed, RateLimited, Refused, TimedOut
@@ -44,6 +45,7 @@ __all__ = [
     "Fallback",
     "Fault",
     "Guard",
+    "GuardLook",
     "Keyed",
     "Limiter",
     "LimiterRecord",

@@ -50,6 +50,7 @@ from holdfast.runtime.declaring_ends import DeclaringEnds
 from holdfast.runtime.declaring_sagas import DeclaringSagas
 from holdfast.runtime.declaring_views import DeclaringViews
 from holdfast.runtime.eventing import Eventing
+from holdfast.runtime.guarding import GuardsView
 from holdfast.runtime.inside import Inside
 from holdfast.runtime.logins import Logins
 from holdfast.runtime.mailing import ProgramMail
@@ -136,6 +137,8 @@ class Holdfast(Declaring, DeclaringEnds, DeclaringSagas, DeclaringViews, Declare
         self.queues = QueuesView(self.store)
         self.tenants = TenantsView(self.store)
         self.workers = WorkersView(self.store)
+        elsewhere, declared = self._inside.guards_elsewhere, self._inside.fleet.guards
+        self.guards = GuardsView(self.store, elsewhere, declared)
         self.logins = Logins(self._inside.visits_elsewhere or self.store.visits)
         self.dead = DeadLetters(self.store, registry, ends)
         self.unknown = UnknownJobs(self.store)

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from holdfast.jobs.unknown import UnknownJobs
     from holdfast.runtime.app import Holdfast
     from holdfast.runtime.blobs.program import ProgramBlobs
+    from holdfast.runtime.guarding import GuardsView
     from holdfast.runtime.logins import Logins
     from holdfast.runtime.mailing import ProgramMail
     from holdfast.runtime.outbox import OutboxView
@@ -50,6 +51,7 @@ class Blocking:
         self.queues = BlockingQueues(portal, hf.queues)
         self.tenants = BlockingTenants(portal, hf.tenants)
         self.workers = BlockingWorkers(portal, hf.workers)
+        self.guards = BlockingGuards(portal, hf.guards)
         self.dead = BlockingDead(portal, hf.dead)
         self.unknown = BlockingUnknown(portal, hf.unknown)
         self.outbox = BlockingOutbox(portal, hf.outbox)
@@ -147,6 +149,14 @@ class BlockingWorkers:
 
     def __init__(self, portal: Portal, workers: WorkersView) -> None:
         self.list = Blocks(portal, "hf.workers")(workers.list)
+
+
+class BlockingGuards:
+    """`hf.guards`."""
+
+    def __init__(self, portal: Portal, guards: GuardsView) -> None:
+        made = Blocks(portal, "hf.guards")
+        self.look, self.find = made(guards.look), made(guards.find)
 
 
 class BlockingDead:

@@ -15,6 +15,7 @@ from holdfast.store.quota import DAY, Pace
 NODES_SHOWN = 50  # of one guard in a listing
 KEYS_SHOWN = 5
 KEYS_COUNTED = 10_000  # nobody waits for a longer count
+JOBS_COUNTED = 1000  # the same of who waits for a page
 _INT8 = 2**63
 
 
@@ -105,6 +106,26 @@ class GuardRecord(msgspec.Struct, frozen=True, kw_only=True):
     slowest: tuple[Pace, ...] = ()  # the first KEYS_SHOWN of them
     paused: int = 0
     longest: tuple[Pace, ...] = ()  # the KEYS_SHOWN that are paused for longest
+
+
+class GuardSeen(msgspec.Struct, frozen=True, kw_only=True):
+    """One guard, and one key of its limiter, as a page shows it: no more than is read in a moment."""
+
+    name: str
+    key: str
+    now: float
+    known: bool = False  # whether anybody has heard of it
+    opened_at: float | None = None  # also when that is over, and nobody has found out yet
+    opened_until: float | None = None  # None: it is not open for all
+    held: Hold | None = None
+    nodes: int = 0  # processes that are heard of,
+    nodes_open: int = 0  # and of these, those whose own breaker is open
+    calls: int = 0  # in the windows of those,
+    failures: int = 0  # and of these
+    rate: float | None = None  # of the key, when the other side has asked for less
+    paused: float = 0.0
+    in_row: int = 0
+    jobs: int = 0  # that are held under it, counted up to JOBS_COUNTED
 
 
 _set = msgspec.structs.force_setattr

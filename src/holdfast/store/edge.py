@@ -243,6 +243,7 @@ RULES: dict[str, dict[str, dict[str, Check]]] = {
             "in_row": c.check_in_row,
         },
         "calm": {"name": _guard, "key": c.check_quota_key, "in_row": c.check_in_row},
+        "look": {"name": _guard, "key": c.check_quota_key},
         "sped": {
             "name": _guard,
             "key": c.check_quota_key,

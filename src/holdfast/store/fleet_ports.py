@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Protocol
 
-from holdfast.store.breakers import BreakerReport, BreakerState, FleetBreaker, GuardRecord, Probe
+from holdfast.store.breakers import BreakerReport, BreakerState, FleetBreaker, GuardRecord, GuardSeen, Probe
 from holdfast.store.idempotency import KeyBusy, KeyClaim, KeyDone, KeyMismatch, KeyScope
 from holdfast.store.quota import Grant, Pace, Return, Want
 from holdfast.store.records import (
@@ -140,6 +140,9 @@ class Guards(SharedGuards, Protocol):
 
     async def find(self, *, limit: int = 100) -> list[GuardRecord]:
         """By name."""
+
+    async def look(self, name: str, key: str = "") -> GuardSeen:
+        """One guard and one key of its limiter, quick enough for a page. Without a key, jobs of all its keys are counted."""
 
     async def prune(self, *, limit: int = 1000) -> int:
         """Forget what nodes said that are not heard of any more, and full buckets that nobody asked for in an hour.

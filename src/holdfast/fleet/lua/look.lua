@@ -1,7 +1,7 @@
 -- What is known of one guard, for people. KEYS: the memory, the words of nodes, the fleet's state, its permits, the keys that are
 -- slowed. ARGV: how the key of each bucket begins.
 -- Answers: the generation, until when it is open (or false), now, the words, how many permits are out, and of each key that is
--- slowed or paused: the rate (or false), the version, and the seconds of its pause.
+-- slowed or paused: the rate (or false), the version, the seconds of its pause, and how often it was too much in a row.
 local memory = recall()
 
 local function words(key)
@@ -29,7 +29,7 @@ local paces = {}
 for place, item in ipairs(slowed_buckets(KEYS[5], ARGV[1], memory)) do
   local bucket = item[2]
   local paused = bucket.paused_until and bucket.paused_until - now or 0
-  paces[place] = {item[1], bucket.slowed or false, bucket.version, paused}
+  paces[place] = {item[1], bucket.slowed or false, bucket.version, paused, bucket.in_row or 0}
 end
 local fleet = find(KEYS[3])
 return cmsgpack.pack({

@@ -8,6 +8,7 @@ from typing import Any
 
 import msgspec
 
+from holdfast.fleet.guard_looks import why_paused
 from holdfast.fleet.looking import has_breaker, looked, owner_of
 from holdfast.kernel.errors import StoreUnavailable
 from holdfast.runtime.app import Holdfast
@@ -142,7 +143,10 @@ def _breaker(guard: GuardRecord, now: float) -> str:
 def _slowed(guard: GuardRecord) -> str | None:
     """The slowest key, and the one that is paused for longest."""
     parts = [f"to {pace.rate:.3g}/s{_key(pace.key)}" for pace in guard.slowest[:1] if pace.rate is not None]
-    parts += [f"paused for {pace.paused:.0f} s{_key(pace.key)}" for pace in guard.longest[:1]]
+    parts += [
+        f"paused for {pace.paused:.0f} s{_key(pace.key)}: {why_paused(pace.paused, pace.in_row)}"
+        for pace in guard.longest[:1]
+    ]
     if (share := _paused_share(guard)) >= _LEAST:
         parts.append(f"paused {100 * share:.0f} % of the last hour")
     return ", ".join(parts) or None

@@ -8,6 +8,7 @@ from typing import Any
 
 from holdfast.store import verdicts
 from holdfast.store.breakers import (
+    JOBS_COUNTED,
     KEYS_COUNTED,
     KEYS_SHOWN,
     NODES_SHOWN,
@@ -15,10 +16,12 @@ from holdfast.store.breakers import (
     BreakerState,
     FleetBreaker,
     GuardRecord,
+    GuardSeen,
     Probe,
 )
 from holdfast.store.edge import checked
 from holdfast.store.postgres import audit, breakers, quota
+from holdfast.store.postgres.gates import GATE
 from holdfast.store.postgres.subject import Subject
 from holdfast.store.quota import Grant, Pace, Return, Want
 from holdfast.store.statements import Procedure, Statement
@@ -122,7 +125,7 @@ SELECT w.name, f.* {_OF_EACH} CROSS JOIN LATERAL (
     SELECT {breakers.NODE} FROM holdfast.breaker AS b WHERE b.guard = w.name AND {breakers.HEARD}
     ORDER BY b.node LIMIT $2) AS f ORDER BY w.place, f.node"""
 _PACE = """b.name, b.key, b.slowed, b.version,
-    coalesce(greatest(date_part('epoch', b.paused_until - n.now), 0), 0) AS paused"""
+    coalesce(greatest(date_part('epoch', b.paused_until - n.now), 0), 0) AS paused, b.in_row"""
 _SLOWEST = f"""
 SELECT f.* {_OF_EACH} CROSS JOIN LATERAL (
     SELECT {_PACE} FROM holdfast.bucket AS b WHERE b.name = w.name AND b.slowed IS NOT NULL
@@ -132,6 +135,47 @@ SELECT f.* {_OF_EACH} CROSS JOIN LATERAL (
     SELECT {_PACE} FROM holdfast.bucket AS b WHERE b.name = w.name AND b.paused_until IS NOT NULL
         AND b.paused_until > n.now
     ORDER BY b.paused_until DESC, b.key LIMIT $2) AS f ORDER BY w.place, f.paused DESC, f.key"""
+
+
+def look(name: str, key: str) -> Procedure[GuardSeen]:
+    [row] = yield Statement(_LOOK, (name, key, f"{name}/{key}" if key else name, not key, JOBS_COUNTED))
+    return GuardSeen(
+        name=name,
+        key=key,
+        now=row[0],
+        known=row[1],
+        opened_at=row[2],
+        opened_until=row[3],
+        held=breakers.to_hold(*row[4:7]),
+        nodes=row[7],
+        nodes_open=row[8],
+        calls=row[9],
+        failures=row[10],
+        rate=row[11],
+        paused=row[12],
+        in_row=row[13],
+        jobs=min(row[14] + row[15], JOBS_COUNTED),
+    )
+
+
+# Jobs under all keys: a slash stands behind the name, and `0` is the sign after that.
+_LOOK = f"""
+SELECT date_part('epoch', n.now), g.name IS NOT NULL OR h.nodes > 0
+        OR EXISTS (SELECT FROM holdfast.bucket AS k WHERE k.name = w.name),
+    date_part('epoch', g.opened_at), CASE WHEN {breakers.OPEN} THEN date_part('epoch', g.opened_until) END,
+    g.held, g.held_by, date_part('epoch', g.held_at), h.nodes, h.open, h.calls, h.failures,
+    b.slowed, coalesce(greatest(date_part('epoch', b.paused_until - n.now), 0), 0), coalesce(b.in_row, 0),
+    (SELECT count(*) FROM (SELECT FROM holdfast.job j WHERE j.held = 'guard' AND {GATE} = $3::text LIMIT $5) AS e),
+    CASE WHEN $4::bool THEN (SELECT count(*) FROM (SELECT FROM holdfast.job j WHERE j.held = 'guard'
+        AND {GATE} >= w.name || '/' AND {GATE} < w.name || '0' LIMIT $5) AS e) ELSE 0 END
+FROM (SELECT $1::text COLLATE "C" AS name) AS w CROSS JOIN (SELECT holdfast.now() AS now) AS n
+LEFT JOIN holdfast.guard AS g ON g.name = ANY(ARRAY[w.name])
+LEFT JOIN holdfast.bucket AS b ON b.name = ANY(ARRAY[w.name]) AND b.key = $2::text
+CROSS JOIN LATERAL (
+    SELECT count(*) AS nodes, count(*) FILTER (WHERE b.state = 'open') AS open,
+        coalesce(sum(b.calls) FILTER (WHERE b.state = 'open'), 0)::bigint AS calls,
+        coalesce(sum(b.failures) FILTER (WHERE b.state = 'open'), 0)::bigint AS failures
+    FROM holdfast.breaker AS b WHERE b.guard = w.name AND {breakers.HEARD}) AS h"""
 
 
 def _to_record(
@@ -235,6 +279,9 @@ class Guards(Subject):
 
     async def find(self, *, limit: int = 100) -> list[GuardRecord]:
         return await self._database.read(partial(find, limit))
+
+    async def look(self, name: str, key: str = "") -> GuardSeen:
+        return await self._database.read(partial(look, name, key))
 
     async def prune(self, *, limit: int = 1000) -> int:
         return await self._database.write(partial(prune, limit), repeatable=True)

@@ -7,6 +7,7 @@ from functools import partial
 
 from holdfast.store import verdicts
 from holdfast.store.breakers import (
+    JOBS_COUNTED,
     KEYS_COUNTED,
     KEYS_SHOWN,
     NODES_SHOWN,
@@ -14,6 +15,7 @@ from holdfast.store.breakers import (
     BreakerState,
     FleetBreaker,
     GuardRecord,
+    GuardSeen,
     Hold,
     Probe,
 )
@@ -122,8 +124,54 @@ def _count(db: Db, name: str, which: str, *params: object) -> int:
 
 
 def _paces(db: Db, name: str, which: str, *params: object) -> tuple[Pace, ...]:
-    sql = f"SELECT key, slowed, version, coalesce(max(paused_until - ?, 0.0), 0.0) FROM holdfast_bucket WHERE name = ? AND {which} LIMIT ?"
+    sql = f"SELECT key, slowed, version, coalesce(max(paused_until - ?, 0.0), 0.0), in_row FROM holdfast_bucket WHERE name = ? AND {which} LIMIT ?"
     return tuple(Pace(name, *row) for row in db.rows(sql, db.now, name, *params, KEYS_SHOWN))
+
+
+def look(db: Db, name: str, key: str) -> GuardSeen:
+    known = bool(_is_known(db, name))
+    row = db.row(f"SELECT {breakers.GUARD} FROM holdfast_guard WHERE name = ?", name)
+    heard = f"""SELECT count(*), coalesce(sum(state = 'open'), 0), coalesce(sum(calls * (state = 'open')), 0),
+        coalesce(sum(failures * (state = 'open')), 0) FROM holdfast_breaker WHERE guard = ? AND {breakers.HEARD}"""
+    nodes, nodes_open, calls, failures = db.rows(heard, name, db.now, db.now)[0]
+    bucket = db.row(
+        """SELECT slowed, coalesce(max(paused_until - ?, 0.0), 0.0), in_row FROM holdfast_bucket
+            WHERE name = ? AND key = ?""",
+        db.now,
+        name,
+        key,
+    )
+    rate, paused, in_row = bucket or (None, 0.0, 0)
+    return GuardSeen(
+        name=name,
+        key=key,
+        now=db.now,
+        known=known,
+        opened_at=None if row is None else row[2],
+        opened_until=None if row is None else breakers.open_until(row[2], row[3], db.now),
+        held=None if row is None else breakers.to_hold(*row[4:7]),
+        nodes=nodes,
+        nodes_open=nodes_open,
+        calls=calls,
+        failures=failures,
+        rate=rate,
+        paused=paused,
+        in_row=in_row,
+        jobs=_jobs(db, name, key),
+    )
+
+
+_HELD = "SELECT 1 FROM holdfast_queued WHERE held = 'guard' AND "
+
+
+def _jobs(db: Db, name: str, key: str) -> int:
+    """Under one key; else under all of them: a slash stands behind the name, and `0` is the sign after that."""
+    exact = f"SELECT count(*) FROM ({_HELD} gate = ? LIMIT ?)"
+    number: int = db.value(exact, f"{name}/{key}" if key else name, JOBS_COUNTED)
+    if not key:
+        below = f"SELECT count(*) FROM ({_HELD} gate >= ? AND gate < ? LIMIT ?)"
+        number += db.value(below, f"{name}/", f"{name}0", JOBS_COUNTED)
+    return min(number, JOBS_COUNTED)
 
 
 def prune(db: Db, *, limit: int) -> int:
@@ -204,6 +252,9 @@ class Guards(Subject):
 
     async def find(self, *, limit: int = 100) -> list[GuardRecord]:
         return await self._file.read(partial(find, limit=limit))
+
+    async def look(self, name: str, key: str = "") -> GuardSeen:
+        return await self._file.read(partial(look, name=name, key=key))
 
     async def prune(self, *, limit: int = 1000) -> int:
         return await self._file.write(partial(prune, limit=limit), repeatable=True)

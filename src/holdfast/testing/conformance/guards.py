@@ -76,6 +76,28 @@ class GuardsConformance(QuotaConformance, BreakersConformance):
         row = (await store.audit.find(subject="guard:api"))[0]
         assert (row.actor, row.action, json.loads(row.before or "")["keys"]) == ("bob", "guard.reset", 2)
 
+    async def test_a_look_at_one_guard_and_one_key(self, store: Store) -> None:
+        empty = await store.guards.look("api", "k")
+        assert (empty.known, empty.nodes, empty.held, empty.opened_at, empty.rate) == (
+            False, 0, None, None, None,
+        )  # fmt: skip
+        await tell(store, "n1", OPEN, calls=7, failures=4)
+        await tell(store, "n2", CLOSED, calls=5, failures=1)
+        await store.guards.slow("api", "k", rate=0.5, pause=60, in_row=2)
+        await store.guards.open_fleet("api", generation=0, open_for=30)
+        await store.guards.hold("api", CLOSED, actor="ada")
+        seen = await store.guards.look("api", "k")
+        assert (seen.known, seen.nodes, seen.nodes_open, seen.calls, seen.failures) == (True, 2, 1, 7, 4)
+        assert (seen.rate, seen.paused, seen.in_row) == (0.5, 60, 2)
+        assert seen.opened_at == seen.now
+        assert seen.opened_until == seen.now + 30
+        assert seen.held is not None
+        assert seen.held.by == "ada"
+        await self.advance(store, 31)
+        over = await store.guards.look("api", "other")
+        assert over.opened_until is None
+        assert (over.opened_at, over.rate, over.paused) == (seen.opened_at, None, 0)
+
     async def test_what_nobody_knows_is_not_reset(self, store: Store) -> None:
         assert not await store.guards.reset("api", actor="ada")
         assert await store.audit.find() == []
