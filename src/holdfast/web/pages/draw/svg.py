@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from functools import cache
 from typing import Any
 
 from markupsafe import Markup, escape
@@ -10,13 +11,15 @@ from markupsafe import Markup, escape
 
 def tag(name: str, *children: Any, **attributes: Any) -> Markup:
     """`tag("text", "a < b", x=3, class_="tick")`. An attribute of None is left out; numbers are rounded."""
-    told = Markup("").join(
-        Markup(' {}="{}"').format(key.rstrip("_").replace("_", "-"), _text(value))
-        for key, value in attributes.items()
-        if value is not None
+    told = "".join(
+        [
+            f' {_attribute(key)}="{escape(_text(value))}"'
+            for key, value in attributes.items()
+            if value is not None
+        ]
     )
-    inner = Markup("").join(escape(child) for child in children)
-    return Markup("<{0}{1}>{2}</{0}>").format(name, told, inner)
+    inner = "".join([escape(child) for child in children])
+    return Markup(f"<{name}{told}>{inner}</{name}>")  # noqa: S704  each part is escaped above, and names are our own
 
 
 def icon(name: str) -> Markup:
@@ -38,6 +41,11 @@ def numbers(head: tuple[str, ...], rows: Iterable[tuple[Any, ...]]) -> Markup:
         tag("tbody", *lines),
     )
     return tag("details", tag("summary", "As a table"), tag("div", table, class_="scroll"), class_="numbers")
+
+
+@cache
+def _attribute(key: str) -> str:
+    return key.rstrip("_").replace("_", "-")
 
 
 def _text(value: Any) -> str:
