@@ -6,6 +6,7 @@ from pathlib import Path
 
 import httpx
 from starlette.applications import Starlette
+from starlette.exceptions import HTTPException
 from starlette.routing import Route
 
 from holdfast.web.pages import Pages, WithPages
@@ -29,11 +30,19 @@ class OnePage:
             request, "/", tell="<b>added</b>", back=request.query_params.get("back", "")
         )
 
+    async def fail(self, request):
+        raise self.error
+
     def app(self, *, allow=None, **options):
         options = {"context": lambda request: {"person": "ada"}} | options
         self.pages = Pages(TEMPLATES, name="Shop", **options)
-        routes = [Route("/", self.show), Route("/add", self.add, methods=["POST"])]
-        return WithPages(Starlette(routes=routes), self.pages, allow=allow)
+        routes = [
+            Route("/", self.show),
+            Route("/add", self.add, methods=["POST"]),
+            Route("/broken", self.fail),
+        ]
+        handlers = {HTTPException: self.pages.problem, Exception: self.pages.problem}
+        return WithPages(Starlette(routes=routes, exception_handlers=handlers), self.pages, allow=allow)
 
 
 def client(app, base="http://shop.test", **options):

@@ -17,7 +17,7 @@ from holdfast.kernel.errors import UsageError
 from holdfast.kernel.names import check_seconds
 from holdfast.kernel.show import show
 from holdfast.web.asgi import path_of
-from holdfast.web.pages import csrf, readers, regions, tables
+from holdfast.web.pages import csrf, readers, regions, tables, trouble
 from holdfast.web.pages.accents import Accent, accent_of, style_of
 from holdfast.web.pages.assets import Assets
 from holdfast.web.pages.filters import add_filters, zone_of
@@ -55,6 +55,9 @@ class Pages:
         if isinstance(zone, str):
             _checked_zone(zone)
         self.env = _environment(Path(templates))
+        self._problem = (
+            "problem.html" if (Path(templates) / "problem.html").is_file() else "holdfast/problem.html"
+        )
 
     def render(
         self,
@@ -83,6 +86,17 @@ class Pages:
         else:
             answer = _regions_answer(request, parts, context["version"](names))
         answer.headers["vary"] = "x-holdfast-regions, cookie"
+        return answer
+
+    def problem(self, request: Request, error: BaseException) -> Response:
+        """The page of an error: `Starlette(exception_handlers={HTTPException: pages.problem, Exception: pages.problem})`.
+
+        It says what `problem_of` does, and nothing of what is inside. A template `problem.html` of the program goes before ours.
+        """
+        problem = trouble.problem_for(request.scope, error)
+        answer = self.render(request, self._problem, {"problem": problem}, status=problem.status)
+        if problem.retry_after is not None:
+            answer.headers["retry-after"] = str(problem.retry_after)
         return answer
 
     def unchanged(self, request: Request, version: object) -> Response | None:
