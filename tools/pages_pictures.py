@@ -40,7 +40,7 @@ async def take(url: str, path: str) -> None:
             context = await browser.new_context(base_url=url, **options)
             page = await context.new_page()
             await page.goto(address)
-            whole = name != "phone"  # its bar at the bottom belongs to the screen
+            whole = address == "/sheet"
             await page.screenshot(
                 path=ROOT / f"docs/pages-{name}.png", full_page=whole, animations="disabled"
             )

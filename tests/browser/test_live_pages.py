@@ -159,3 +159,47 @@ async def test_the_reader_has_times_in_the_zone_of_the_browser(open_page):
             assert await time.get_attribute("title") == "2026-11-18 14:05:12 UTC"
     finally:
         started.stop()
+
+
+async def test_a_link_to_a_wrong_field_keeps_what_is_wrong(open_page):
+    """A step within the page asks the server for nothing: the page is the answer to a form."""
+    async with open_page(allowed=["status of 422"]) as page:
+        await page.goto("/form")
+        await page.get_by_label("Name").fill("12")
+        await page.get_by_role("button", name="Add the name").click()
+        await page.get_by_role("link", name="Name: 12 is a number").click()
+        await page.wait_for_url("**/form#field-name")
+        await page.wait_for_load_state("networkidle")
+        assert await page.locator("#error-name").is_visible()
+        assert await page.get_by_label("Name").input_value() == "12"
+
+
+async def test_a_page_that_leads_elsewhere_says_so(open_page, own_server):
+    """As when a session has ended, and each question is answered by the login."""
+    async with open_page(base=own_server.url) as page:
+        await page.goto("/")
+        await page.route(
+            f"{own_server.url}/", lambda route: route.fulfill(status=303, headers={"location": "/form"})
+        )
+        await page.get_by_text("This page cannot be kept up to date any more. Reload it.").wait_for()
+        assert await page.locator("[data-live]").inner_text() == "Not live"
+        assert await page.locator("#totals").is_visible()
+
+
+async def test_the_same_page_seen_otherwise_does_not_jump(open_page):
+    async with open_page(viewport={"width": 800, "height": 300}) as page:
+        await page.goto("/jobs")
+        await page.get_by_role("link", name="Older").scroll_into_view_if_needed()
+        before = await page.evaluate("scrollY")
+        assert before > 0
+        await page.get_by_role("link", name="Older").click()
+        await page.get_by_text("21 to 40 of 55").wait_for()
+        assert await page.evaluate("scrollY") > 0
+
+
+async def test_a_button_copies_all_of_an_id(open_page):
+    async with open_page(permissions=["clipboard-read", "clipboard-write"]) as page:
+        await page.goto("/sheet")
+        await page.get_by_role("button", name="Copy the id").click()
+        assert await page.evaluate("navigator.clipboard.readText()") == "0192f3bd-11c0-7a02-b7c1-6a0d8a1f0001"
+        await page.locator(".copy[data-done]").wait_for()

@@ -49,6 +49,7 @@ KEPT = """async ([before, after, prepare, look]) => {
   const stage = document.getElementById("stage"), $ = (selector) => stage.querySelector(selector);
   const actions = {
     focus: () => $("#it").focus(),
+    focusInOlderBrowsers: () => { delete Element.prototype.moveBefore; $("#it").focus(); },
     type: () => { $("#it").focus(); $("#it").value = "typed"; $("#it").setSelectionRange(1, 3); },
     typeAndLeave: () => { $("#it").value = "typed"; },
     open: () => { $("#it").open = true; },
@@ -95,6 +96,9 @@ KEEPS = [
     ("focus, selection and what is typed", FIELD, '<p>2</p><h2>x</h2><input id="it" value="b" class="c">', "type", "type", ["it", "typed", 1, 3]),
     ("what is typed and not sent", FIELD, '<input id="it" value="b">', "typeAndLeave", "value", "typed"),
     ("the focus when rows move", '<button id="a">a</button><button id="it">b</button>', '<button id="it">b</button><button id="c">c</button><button id="a">a</button>', "focus", "focus", "it"),
+    ("a field with the focus that nobody has typed in yet", FIELD, '<input id="it" value="b">', "focus", "value", "a"),
+    ("the focus where a browser cannot move", '<i id="a">a</i><i id="b">b</i><button id="it">c</button>', '<button id="it">c</button><i id="b">b</i><i id="a">a</i>', "focusInOlderBrowsers", "focus", "it"),
+    ("rows in their place when one before them is gone", '<i id="x">x</i><i id="a">a</i><i id="b">b</i>', '<i id="a">a</i><i id="b">b</i>', "count", "count", 1),
     ("an open details", '<details id="it"><p>1</p></details>', '<details id="it"><p>2</p></details>', "open", "open", True),
     ("an open dialog and its fields", '<dialog id="it"><p>1</p><input></dialog>', '<dialog id="it"><p>2</p><input></dialog>', "modal", "modal", [True, "typed", "2"]),
     ("selected text", '<p>1</p><p id="it">read me</p>', '<p>2</p><p id="it">read me</p>', "select", "select", "read me"),
@@ -125,3 +129,37 @@ async def test_a_swap_keeps_how_far_somebody_has_scrolled(open_page):
         )
         assert await page.evaluate("scrollY") == 300
         assert await page.get_by_text("Finished").count() >= 1
+
+
+RANDOM = """async (seed) => {
+  const { swap } = await import(document.querySelector("script").src.replace("app.js", "swap.js"));
+  const random = () => ((seed = (seed * 1103515245 + 12345) % 2147483648) / 2147483648);
+  const pick = (many) => many[Math.floor(random() * many.length)];
+  function grow(parent, depth) {
+    const ids = new Set();
+    for (let count = Math.floor(random() * 6); count > 0; count--) {
+      if (random() < 0.3) { parent.append(document.createTextNode(pick(["a", "b", " "]))); continue; }
+      const node = document.createElement(pick(["p", "ul", "details", "b"]));
+      const id = pick(["", "", "x", "y", "z"]);
+      if (id && !ids.has(id)) { ids.add(id); node.dataset.key = id; }
+      if (random() < 0.5) node.setAttribute(pick(["class", "title", "lang"]), pick(["1", "2"]));
+      if (depth) grow(node, depth - 1);
+      parent.append(node);
+    }
+    return parent;
+  }
+  for (let round = 0; round < 2000; round++) {
+    const [one, other] = [grow(document.createElement("div"), 3), grow(document.createElement("div"), 3)];
+    const [before, wanted] = [one.outerHTML, other.outerHTML];
+    document.getElementById("stage").replaceChildren(one);
+    swap(one, other);
+    if (one.outerHTML !== wanted || other.outerHTML !== wanted || !one.isConnected) return [before, one.outerHTML, wanted];
+  }
+  return [];
+}"""
+
+
+async def test_any_tree_becomes_any_other(open_page):
+    async with open_page() as page:
+        await page.goto("/bare")
+        assert await page.evaluate(RANDOM, 20261118) == []

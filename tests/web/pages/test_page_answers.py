@@ -162,6 +162,10 @@ async def test_the_theme_is_chosen_by_a_form(one):
                 "location"
             ] == "/"
         assert (await http.post("/-/theme", json={"theme": "dark"})).status_code == 415
+        elsewhere = {"sec-fetch-site": "cross-site"}
+        assert (
+            await http.post("/-/theme", data={"theme": "dark", "path": "/"}, headers=elsewhere)
+        ).status_code == 403
 
 
 async def test_the_zone_is_the_readers_or_the_programs(one):

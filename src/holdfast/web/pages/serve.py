@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from starlette.requests import Request
-from starlette.responses import PlainTextResponse
+from starlette.responses import PlainTextResponse, Response
 
 from holdfast.web.asgi import App, Receive, Scope, Send, path_of
 from holdfast.web.pages import readers
@@ -45,15 +45,21 @@ class WithPages:
             await self._app(scope, receive, send)
 
     async def _choose_theme(self, request: Request, send: Send) -> None:
-        """A choice of this browser, kept in a cookie: nothing that another page could want to forge."""
+        """A choice of this browser, kept in a cookie. It needs no token, but another site has no say in it."""
+        answer: Response
         try:
-            form = await Form.read(request, most=4096)
-            answer = self._pages.redirect(request, _own_path(form["path"]), back=form["back"])
+            answer = await self._chosen(request)
         except FormRefused as error:
-            await PlainTextResponse(error.detail, error.status_code)(request.scope, request.receive, send)
-            return
-        readers.set_theme(answer, request.scope, str(request.scope[ROOT]), form["theme"])
+            answer = PlainTextResponse(error.detail, error.status_code)
         await answer(request.scope, request.receive, send)
+
+    async def _chosen(self, request: Request) -> Response:
+        if request.headers.get("sec-fetch-site", "same-origin") not in ("same-origin", "none"):
+            raise FormRefused(403, "Another site has sent this form.")
+        form = await Form.read(request, most=4096)
+        answer = self._pages.redirect(request, _own_path(form["path"]), back=form["back"])
+        readers.set_theme(answer, request.scope, str(request.scope[ROOT]), form["theme"])
+        return answer
 
 
 def _own_path(path: str) -> str:

@@ -2,7 +2,7 @@
 
 import { isPlain } from "./keys.js";
 import { follow } from "./live.js";
-import { page } from "./page.js";
+import { page, shownAddress } from "./page.js";
 
 const TYPING = 200; // ms after the last letter until a filter is asked
 const TOAST = 6_000;
@@ -15,7 +15,10 @@ document.addEventListener("click", (event) => {
   const link = event.target.closest("a[data-swap]");
   if (!link || link.dataset.dialog || event.defaultPrevented || !isPlain(event) || link.origin !== location.origin) return;
   event.preventDefault();
-  page(link.href, { target: link.dataset.swap || "body" }).then((answer) => answer && scrollTo(0, 0));
+  const before = location.pathname;
+  page(link.href, { target: link.dataset.swap || "body" }).then((answer) => {
+    if (answer && location.pathname !== before) scrollTo(0, 0); // another page; else the same one, seen otherwise
+  });
 });
 
 document.addEventListener("submit", (event) => {
@@ -64,7 +67,8 @@ document.addEventListener("input", (event) => {
   typing = setTimeout(() => send(form, null, "replace"), TYPING);
 });
 
-addEventListener("popstate", () => page(location.href, { history: "" }));
+/** A step to another place in the same page is none that needs the server: what stands here may be the answer to a form. */
+addEventListener("popstate", () => location.href.split("#")[0] !== shownAddress() && page(location.href, { history: "" }));
 
 async function copied(button) {
   await navigator.clipboard.writeText(button.dataset.copy);

@@ -4,6 +4,10 @@ import { parse, swap } from "./swap.js";
 
 const PATIENCE = 15_000;
 let newest = 0;
+let address = location.href.split("#")[0];
+
+/** The address of what is shown, which may not be that of the browser yet. */
+export const shownAddress = () => address;
 
 /** A number that grows with each action of the user: an answer to an older one is dropped. */
 export const turn = () => newest;
@@ -26,6 +30,7 @@ export async function page(url, { target = "body", history = "push", ...options 
   }
   if (history === "push" && answer.url !== location.href) window.history.pushState({}, "", answer.url);
   if (history === "replace") window.history.replaceState({}, "", answer.url);
+  address = location.href.split("#")[0];
   show(parse(text), target);
   return answer;
 }
