@@ -56,6 +56,31 @@ async def test_a_row_and_a_job_commit_together_in_a_thread(shop, in_thread, name
     assert (await names(shop), await queued(shop)) == (["a"], 1)
 
 
+async def test_on_a_loop_it_is_refused_before_it_waits_for_that_loop(shop, in_thread, names):
+    """On SQLite it would wait for the lock that another task of this loop has, until that one is cut off."""
+
+    def work(name):
+        with shop.blocking.session() as session, session.begin():
+            session.add(Order(name=name))
+
+    async def other():
+        async with shop.transaction() as tx:
+            await tx.execute("INSERT INTO orders (id, name, count, version) VALUES (7, 'a', 0, 1)")
+            holds.set()
+            await asyncio.sleep(0.1)
+
+    holds = asyncio.Event()
+    writing = asyncio.create_task(other())
+    await holds.wait()
+    with pytest.raises(UsageError, match=r"async with hf\.session\(\)"):
+        work("b")
+    with pytest.raises(UsageError, match="event loop of this thread"):
+        shop.blocking.sqlalchemy().connect()
+    await writing
+    await in_thread(lambda: work("c"))
+    assert await names(shop) == ["a", "c"]
+
+
 async def test_constraints_savepoints_and_streams_in_a_thread(shop, in_thread, names):
     def work():
         with shop.blocking.session() as session, session.begin():

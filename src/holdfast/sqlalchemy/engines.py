@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Protocol
 
+from holdfast.guards.ways import refuse_on_loop
 from holdfast.kernel.errors import UsageError
 from holdfast.kernel.forks import new_lock, tell_child
 from holdfast.store.ports import Store
@@ -45,6 +46,7 @@ class Engines:
         with self._lock:
             if self._blocking is None:
                 self._blocking = self._made().make_blocking()
+                _keep_from_loops(self._blocking)
             return self._blocking
 
     def session(self, **options: Any) -> AsyncSession:
@@ -87,6 +89,15 @@ class Engines:
 
 
 _inherited: list[object] = []
+
+
+def _keep_from_loops(engine: Engine) -> None:
+    """A statement on a loop's thread would wait for what another task of that loop has to do: for the write lock, on SQLite."""
+    from sqlalchemy import event  # noqa: PLC0415
+
+    @event.listens_for(engine, "checkout")
+    def check(*_: object) -> None:
+        refuse_on_loop("A sync session or engine", "async with hf.session()")
 
 
 def _maker(kind: str, address: str, store: Store, opened: Callable[[], None]) -> Maker:
