@@ -7,6 +7,7 @@ import asyncio
 import pytest
 from clock_kit import THRICE, Refused, Service
 
+from holdfast import Holdfast
 from holdfast.guards import Breaker, Bulkhead, Limiter
 from holdfast.kernel.errors import (
     BreakerOpen,
@@ -16,8 +17,9 @@ from holdfast.kernel.errors import (
     LockLost,
     TimedOut,
 )
+from holdfast.store.breakers import BreakerState
 from holdfast.store.states import State
-from holdfast.testing import drain
+from holdfast.testing import ManualClock, drain, fresh
 
 pytest_plugins = ["holdfast_pytest"]
 
@@ -174,3 +176,25 @@ async def test_a_lock_is_waited_for_and_kept_by_the_clock(hf, clock):
 async def _lock(hf, wait):
     async with hf.lock("report", wait=wait):
         pass
+
+
+async def test_a_test_on_the_same_database_meets_no_guard_of_the_one_before(url):
+    program = Holdfast("sqlite:///never-made.db")
+    broken = program.guard("broken", breaker=Breaker(failures=1, cooldown=600))
+    held = program.guard("held", breaker=Breaker())
+    slow = program.guard("slow", limiter=Limiter(rate=1 / 60, burst=1))
+
+    async def fail():
+        raise ConnectionError
+
+    for _ in range(2):
+        with ManualClock() as clock:
+            async with fresh(program, url):
+                assert broken.breaker.state == held.breaker.state == "closed"
+                assert await slow.call(asyncio.sleep, 0, "done") == "done"
+                assert clock.monotonic() == 0
+                with pytest.raises(ConnectionError):
+                    await broken.call(fail)
+                await program.store.guards.hold("held", BreakerState.OPEN, actor="ada")
+                clock.advance(3)
+                await asyncio.sleep(0.1)
