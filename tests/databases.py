@@ -23,7 +23,7 @@ _EMPTY = f"""
         IF (SELECT n_dead_tup + n_live_tup FROM pg_stat_all_tables WHERE relid = 'holdfast.job'::regclass) > 5000
         THEN TRUNCATE holdfast.job; ELSE DELETE FROM holdfast.job; END IF;
     END $$;
-    DELETE FROM holdfast.history; DELETE FROM holdfast.queue; DELETE FROM holdfast.tenant; DELETE FROM holdfast.lease; DELETE FROM holdfast.worker;
+    DELETE FROM holdfast.history; DELETE FROM holdfast.queue; DELETE FROM holdfast.tenant; DELETE FROM holdfast.tally; DELETE FROM holdfast.lease; DELETE FROM holdfast.worker;
     DELETE FROM holdfast.tick; DELETE FROM holdfast.key; DELETE FROM holdfast.step;
     DELETE FROM holdfast.bucket; DELETE FROM holdfast.guard; DELETE FROM holdfast.breaker; DELETE FROM holdfast.probe;
     DELETE FROM holdfast.outbox; DELETE FROM holdfast.event_key; DELETE FROM holdfast.event_block;

@@ -75,7 +75,9 @@ class Upkeep(Looping):
             Duty("prune", 600.0, self._prune),
             Duty("prune-cache", 60.0, self._prune_cache),
             Duty("prune-visits", 120.0, self._prune_visits),
+            Duty("tally", 5.0, self._begin_tally),
         ]
+        self._tally: asyncio.Task[None] | None = None
 
     async def _run(self) -> None:
         while True:
@@ -103,6 +105,8 @@ class Upkeep(Looping):
                 if await self._store.wakeups.wait((ARRIVED,), jittered(_PAUSE)):
                     self._promotion.hurry()
         finally:
+            if self._tally is not None:
+                self._tally.cancel()
             if held is not None:
                 await asyncio.shield(spawn(self._give_up(held), name="upkeep-release"))
 
@@ -155,6 +159,18 @@ class Upkeep(Looping):
         if pruned.jobs:
             note("history.pruned", jobs=pruned.jobs)
         return pruned.more or max(views, sagas) >= 1000
+
+    async def _begin_tally(self) -> bool:
+        """Beside the other duties: of very many jobs it takes a second, and they do not wait for that."""
+        if self._tally is None or self._tally.done():
+            self._tally = spawn(self._count(), name="upkeep-tally")
+        return False
+
+    async def _count(self) -> None:
+        try:
+            await self._store.jobs.tally()
+        except HoldfastError as error:
+            note("upkeep.failed", duty="tally", error=repr(error))
 
     async def _prune_cache(self) -> bool:
         return await self._store.cache.prune(limit=_PART) >= _PART

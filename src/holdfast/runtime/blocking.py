@@ -123,7 +123,7 @@ class BlockingJobs:
 
     def __init__(self, portal: Portal, jobs: JobsView) -> None:
         made = Blocks(portal, "hf.jobs")
-        self.get, self.handle = made(jobs.get), jobs.handle
+        self.get, self.find, self.handle = made(jobs.get), made(jobs.find), jobs.handle
         self.story, self.cancel, self.move = made(jobs.story), made(jobs.cancel), made(jobs.move)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection, Sequence
 from datetime import datetime, timedelta
 from typing import Any, ParamSpec, TypeVar
 
@@ -11,6 +12,7 @@ from holdfast.jobs.handle import Handle
 from holdfast.jobs.options import moment, seconds
 from holdfast.jobs.story import Story, story_of
 from holdfast.kernel.awaits import must_await_all
+from holdfast.kernel.errors import UsageError
 from holdfast.store.ports import Store
 from holdfast.store.records import Count, JobRecord, Paused
 from holdfast.store.states import State
@@ -37,6 +39,36 @@ class JobsView:
         None: no such job. It is kept as long as the job; what is to stay longer, store: `story.as_json()`.
         """
         return await story_of(self._store, job_id)
+
+    async def find(
+        self,
+        *,
+        unique: str | Sequence[str] | None = None,
+        tenant: str | None = None,
+        correlation_id: str | None = None,
+        states: Collection[State] | None = None,
+        before: str | None = None,
+        limit: int = 100,
+        tx: Any = None,
+    ) -> list[JobRecord]:
+        """Jobs by one of their keys, newest first, in any state: those that are over too, while they are kept.
+
+        `unique="post:7"`: those that have or had that key; `unique=["post:7", "post:8"]`: the newest of each, for a page of things.
+        `tenant`: with `states` only those, and with `before=` the last id of one page the next. `correlation_id`: one story.
+        """
+        _check_one(unique=unique, tenant=tenant, correlation_id=correlation_id)
+        jobs, within = self._store.jobs, inner(tx)
+        if unique is not None:
+            _check_without("unique", states=states, before=before)
+            if isinstance(unique, str):
+                return await jobs.of_unique([unique], each=limit, tx=within)
+            return (await jobs.of_unique(unique, tx=within))[:limit] if unique else []
+        if tenant is not None:
+            if states is not None and not states:
+                return []
+            return await jobs.of_tenant(tenant, states=states or (), before=before, limit=limit, tx=within)
+        _check_without("correlation_id", states=states)
+        return await jobs.find(correlation_id=correlation_id, before=before, limit=limit, tx=within)
 
     async def cancel(
         self, job_id: str, reason: str = "cancelled by hand", *, running: bool = True, tx: Any = None
@@ -69,6 +101,19 @@ class JobsView:
         return Handle(self._store, job_id, ends=self._ends, returns=returns)
 
 
+def _check_one(**given: object) -> None:
+    names = [name for name, value in given.items() if value is not None]
+    if len(names) != 1:
+        said = " and ".join(names) or "none of them"
+        raise UsageError(f"Jobs are found by one of unique=, tenant= and correlation_id=; given was {said}.")
+
+
+def _check_without(key: str, **given: object) -> None:
+    for name, value in given.items():
+        if value is not None:
+            raise UsageError(f"{name}= goes with tenant=, not with {key}=: look at what is found.")
+
+
 @must_await_all("hf.queues")
 class QueuesView:
     """Pause and resume queues for the whole fleet."""
@@ -87,5 +132,8 @@ class QueuesView:
         return await self._store.queues.paused()
 
     async def count(self) -> list[Count]:
-        """How many live jobs there are, by queue, state and reason."""
+        """How many live jobs there are, by queue, state and reason.
+
+        Of a thousand of one kind or more, workers keep the number, and `at` says when they counted: never in the time of who asks.
+        """
         return await self._store.jobs.count()

@@ -76,6 +76,7 @@ __all__ = [
     "check_seconds_if_given",
     "check_sql",
     "check_state",
+    "check_states",
     "check_step",
     "check_tasks",
     "check_text",
@@ -321,6 +322,12 @@ def check_state(state: Any) -> State | None:
     if not isinstance(state, str) or state not in State.__members__.values():
         raise UsageError(f"A job's state is one of {', '.join(State)}; not {show(state)}.")
     return State(state)
+
+
+def check_states(states: Any) -> tuple[State, ...]:
+    if isinstance(states, str) or not isinstance(states, Iterable):
+        raise UsageError(f"States are a list such as {{State.DEAD}}, not {show(states)}.")
+    return tuple(dict.fromkeys(found for each in states if (found := check_state(each)) is not None))
 
 
 def check_held(held: Any) -> Held | None:

@@ -45,6 +45,13 @@ RULES: dict[str, dict[str, dict[str, Check]]] = {
             "before": c.check_id_if_given,
             "limit": _limit,
         },
+        "of_unique": {"keys": partial(c.check_names, "keys", "unique"), "each": _limit},
+        "of_tenant": {
+            "tenant": _name("tenant"),
+            "states": c.check_states,
+            "before": c.check_id_if_given,
+            "limit": _limit,
+        },
         "cancel": {
             "job_id": c.check_id,
             "reason": c.check_reason,

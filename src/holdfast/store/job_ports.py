@@ -53,11 +53,31 @@ class Jobs(Protocol):
         correlation_id: str | None = None,
         before: str | None = None,
         limit: int = 100,
+        tx: object | None = None,
     ) -> list[JobRecord]:
         """Newest first. `before` is the id of a job, such as the last of one page: only older ones are the next."""
 
+    async def of_unique(
+        self, keys: Sequence[str], *, each: int = 1, tx: object | None = None
+    ) -> list[JobRecord]:
+        """The newest jobs with each of these unique keys, so many of each, in any state."""
+
+    async def of_tenant(
+        self,
+        tenant: str,
+        *,
+        states: Collection[State] = (),
+        before: str | None = None,
+        limit: int = 100,
+        tx: object | None = None,
+    ) -> list[JobRecord]:
+        """The jobs of a tenant in these states (none: in any), newest first, as `find` does."""
+
     async def count(self) -> list[Count]:
-        """How many live jobs there are, by queue, state and reason."""
+        """How many live jobs there are, by queue, state and reason. Of a crowd, what the last tally said, and when."""
+
+    async def tally(self) -> int:
+        """Count what is too much to be counted for each who asks, when it is time to. Returns how many kinds were counted."""
 
     async def cancel(
         self, job_id: str, reason: str, *, running: bool = True, tx: object | None = None

@@ -410,6 +410,7 @@ class Count(msgspec.Struct, frozen=True):
     state: State
     held: Held | None
     number: int
+    at: float | None = None  # when it was counted: of a crowd, some seconds ago; None: just now
 
 
 class Gated(msgspec.Struct, frozen=True):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import apsw
 import pytest
 
-from holdfast.store.sqlite import holds, jobs, sagas
+from holdfast.store.sqlite import finding, holds, sagas
 from holdfast.store.sqlite.store import SqliteStore
 from holdfast.store.states import Held
 
@@ -58,7 +58,7 @@ async def test_what_is_held_is_found_by_an_index(store, reason):
     def look(db):
         watched = Watched(db)
         wanted = {"state": None, "task": None, "queue": None, "tenant": None}
-        jobs.find(watched, correlation_id=None, before=None, limit=10, held=reason, **wanted)
+        finding.find(watched, correlation_id=None, before=None, limit=10, held=reason, **wanted)
         return watched.plan()
 
     first, *_ = await store.write(look)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Sequence
 from functools import partial
 from typing import TypeVar
 
@@ -12,6 +12,7 @@ from holdfast.store.batching import Batcher
 from holdfast.store.bell import EVERYONE, STOP, news_of
 from holdfast.store.edge import checked
 from holdfast.store.moving import Move
+from holdfast.store.postgres import counting, finding
 from holdfast.store.postgres.connection import BEGIN, IMPATIENT, AlreadyStored
 from holdfast.store.postgres.enqueue import (
     PLAIN,
@@ -25,12 +26,11 @@ from holdfast.store.postgres.failures import Blocked
 from holdfast.store.postgres.listener import CHANNEL
 from holdfast.store.postgres.moves import cancel
 from holdfast.store.postgres.moving import move
-from holdfast.store.postgres.rows import LIVE, OVER, one_story, to_record
+from holdfast.store.postgres.rows import LIVE, OVER, to_record
 from holdfast.store.postgres.subject import Home, Subject
 from holdfast.store.postgres.wakeups import TELLING, payload_of
 from holdfast.store.records import Cancelled, Count, Enqueued, JobRecord, NewJob, id_range
 from holdfast.store.statements import Procedure, Statement
-from holdfast.store.states import OVER as OVER_STATES
 from holdfast.store.states import Held, State
 from holdfast.store.story import Entry, entries_of
 from holdfast.store.unknown import still_unknown
@@ -70,47 +70,6 @@ SELECT DISTINCT id::text FROM (
     UNION ALL
     (SELECT id FROM holdfast.history WHERE id BETWEEN $1::uuid AND $2::uuid ORDER BY id LIMIT $3)) AS found
 ORDER BY 1 LIMIT $3"""
-
-
-def find(
-    *, state: State | None, held: Held | None, before: str | None, limit: int, **wanted: str | None
-) -> Procedure[list[JobRecord]]:
-    """Newest first: ids are minted in the order of time, and have an index."""
-    found: list[JobRecord] = []
-    wanted = {"state": state, **wanted}
-    if state not in OVER_STATES:
-        rows = yield _find(f"SELECT {LIVE} FROM holdfast.job j", "j", {"held": held, **wanted}, before, limit)
-        found += map(to_record, rows)
-    if held is None and (state is None or state in OVER_STATES):
-        rows = yield _find(f"SELECT {OVER} FROM holdfast.history h", "h", wanted, before, limit)
-        found += map(to_record, rows)
-    found.sort(key=lambda record: record.id, reverse=True)
-    return found[:limit]
-
-
-def _find(
-    select: str, table: str, wanted: Mapping[str, str | None], before: str | None, limit: int
-) -> Statement:
-    given = {column: str(value) for column, value in wanted.items() if value is not None}
-    tests = [f"{table}.{column} = ${place}::text" for place, column in enumerate(given, 2)]
-    order = f"{table}.id DESC"
-    if "correlation_id" in given:
-        place = 2 + list(given).index("correlation_id")
-        tests[place - 2], order = one_story(table, "id", place)
-    params = (limit, *given.values())
-    if before is not None:
-        params = (*params, before)
-        tests.append(f"{table}.id < ${len(params)}::uuid")
-    where = f"WHERE {' AND '.join(tests)}" if tests else ""
-    return Statement(f"{select} {where} ORDER BY {order} LIMIT $1", params)
-
-
-def count() -> Procedure[list[Count]]:
-    sql = "SELECT queue, state, held, count(*) FROM holdfast.job GROUP BY 1, 2, 3 ORDER BY 1, 2, 3"
-    return [
-        Count(queue, State(state), None if held is None else Held(held), number)
-        for queue, state, held, number in (yield Statement(sql))
-    ]
 
 
 @checked
@@ -227,23 +186,39 @@ class Jobs(Subject):
         correlation_id: str | None = None,
         before: str | None = None,
         limit: int = 100,
+        tx: object | None = None,
     ) -> list[JobRecord]:
-        return await self._database.read(
-            partial(
-                find,
-                state=state,
-                held=held,
-                before=before,
-                limit=limit,
-                queue=queue,
-                task=task,
-                tenant=tenant,
-                correlation_id=correlation_id,
-            )
-        )
+        keys = {"queue": queue, "task": task, "tenant": tenant, "correlation_id": correlation_id}
+        call = partial(finding.find, state=state, held=held, before=before, limit=limit, **keys)
+        return await self._read(call, tx)
+
+    async def of_unique(
+        self, keys: Sequence[str], *, each: int = 1, tx: object | None = None
+    ) -> list[JobRecord]:
+        return await self._read(partial(finding.of_unique, keys=keys, each=each), tx)
+
+    async def of_tenant(
+        self,
+        tenant: str,
+        *,
+        states: Collection[State] = (),
+        before: str | None = None,
+        limit: int = 100,
+        tx: object | None = None,
+    ) -> list[JobRecord]:
+        call = partial(finding.of_tenant, tenant=tenant, states=states, before=before, limit=limit)
+        return await self._read(call, tx)
+
+    async def _read(self, make: Callable[[], Procedure[T]], tx: object | None) -> T:
+        if tx is not None:
+            return await (await self._home.adopt(tx)).run(make())
+        return await self._database.read(make)
 
     async def count(self) -> list[Count]:
-        return await self._database.read(count)
+        return await self._database.atomic(counting.count, begin=counting.BY_INDEX, repeatable=True)
+
+    async def tally(self) -> int:
+        return await self._database.atomic(counting.tally, begin=counting.BY_INDEX, repeatable=True)
 
     async def cancel(
         self, job_id: str, reason: str, *, running: bool = True, tx: object | None = None

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Sequence
 from functools import partial
+from typing import Any, TypeVar
 
+from holdfast.kernel.clock import monotonic
 from holdfast.kernel.errors import CommitUnknown, NotOpen, StoreError, TooManyWaiting
 from holdfast.kernel.loops import PerLoop
 from holdfast.kernel.show import storable
@@ -14,6 +16,7 @@ from holdfast.store.bell import EVERYONE, STOP, news_of
 from holdfast.store.edge import checked
 from holdfast.store.moving import Move
 from holdfast.store.records import Cancelled, Count, Enqueued, JobRecord, NewJob, id_range
+from holdfast.store.sqlite import counting, finding
 from holdfast.store.sqlite.connection import Db
 from holdfast.store.sqlite.moves import end_parked, end_queued, pass_on
 from holdfast.store.sqlite.moving import move
@@ -23,6 +26,7 @@ from holdfast.store.states import Held, State
 from holdfast.store.story import Entry, entries_of
 from holdfast.store.turns import turns
 
+T = TypeVar("T")
 _TRIES = 5  # for a call whose answer was lost
 _TOGETHER = 500  # jobs of several callers in one commit
 _FEW = 100  # jobs of one caller that may share it
@@ -218,38 +222,6 @@ def starting(db: Db, prefix: str, *, limit: int) -> list[str]:
     return [job_id for (job_id,) in db.rows(sql, *id_range(prefix), limit)]
 
 
-def find(
-    db: Db, *, correlation_id: str | None, before: str | None, limit: int, **wanted: str | None
-) -> list[JobRecord]:
-    given = {column: str(value) for column, value in wanted.items() if value is not None}
-    # Written out: SQLite uses an index of such rows only for what it can read in the statement.
-    of_reason = f"held = '{Held(given.pop('held'))}'" if "held" in given else "true"
-    where = " AND ".join([of_reason, *(f"{column} = :{column}" for column in given)])
-    of_story = "true" if correlation_id is None else "j.correlation_id = :correlation_id"
-    older = "true" if before is None else f"j.seq < {_PLACE}"
-    sql = f"SELECT * FROM ({RECORD} WHERE {of_story} AND {older} ORDER BY j.seq DESC) WHERE {where} LIMIT :limit"
-    named = {"correlation_id": correlation_id, "before": before, "limit": limit}
-    rows = db.connection.execute(sql, {**given, **named}).fetchall()
-    return [to_record(row) for row in rows]
-
-
-# Of one that is gone: that of the last with a smaller id, since ids are minted in the order of time.
-_PLACE = """coalesce((SELECT seq FROM holdfast_job WHERE id = :before),
-    (SELECT seq + 1 FROM holdfast_job WHERE id < :before ORDER BY id DESC LIMIT 1))"""
-
-
-def count(db: Db) -> list[Count]:
-    sql = """
-        SELECT queue, 'queued', held, count(*) FROM holdfast_queued GROUP BY queue, held
-        UNION ALL SELECT queue, 'running', NULL, count(*) FROM holdfast_running JOIN holdfast_job USING (seq) GROUP BY 1
-        UNION ALL SELECT queue, state, NULL, count(*) FROM holdfast_parked JOIN holdfast_job USING (seq) GROUP BY 1, 2
-        ORDER BY 1, 2, 3"""
-    return [
-        Count(queue, State(state), None if held is None else Held(held), number)
-        for queue, state, held, number in db.rows(sql)
-    ]
-
-
 _CARRIED = "SELECT id FROM holdfast_saga WHERE job_id = ? AND finished_at IS NULL"
 
 
@@ -341,23 +313,52 @@ class Jobs(Subject):
         correlation_id: str | None = None,
         before: str | None = None,
         limit: int = 100,
+        tx: object | None = None,
     ) -> list[JobRecord]:
-        return await self._file.read(
-            partial(
-                find,
-                state=state,
-                queue=queue,
-                task=task,
-                held=held,
-                tenant=tenant,
-                correlation_id=correlation_id,
-                before=before,
-                limit=limit,
-            )
-        )
+        keys: dict[str, Any] = {
+            "queue": queue,
+            "task": task,
+            "tenant": tenant,
+            "correlation_id": correlation_id,
+        }
+        call = partial(finding.find, state=state, held=held, before=before, limit=limit, **keys)
+        return await self._read(call, tx)
+
+    async def of_unique(
+        self, keys: Sequence[str], *, each: int = 1, tx: object | None = None
+    ) -> list[JobRecord]:
+        return await self._read(partial(finding.of_unique, keys=keys, each=each), tx)
+
+    async def of_tenant(
+        self,
+        tenant: str,
+        *,
+        states: Collection[State] = (),
+        before: str | None = None,
+        limit: int = 100,
+        tx: object | None = None,
+    ) -> list[JobRecord]:
+        call = partial(finding.of_tenant, tenant=tenant, states=states, before=before, limit=limit)
+        return await self._read(call, tx)
+
+    async def _read(self, call: Callable[[Db], T], tx: object | None) -> T:
+        return await (self._file.read(call) if tx is None else self._file.write(call, tx=tx))
 
     async def count(self) -> list[Count]:
-        return await self._file.read(count)
+        return await self._file.read(counting.count)
+
+    async def tally(self) -> int:
+        """What takes long is read, and only the numbers are written."""
+        kinds, is_over = await self._file.read(counting.due)
+        if is_over:
+            await self._file.write(partial(counting.keep, numbers=[], at=0.0, took=0.0), repeatable=True)
+        if not kinds:
+            return 0
+        began = monotonic()
+        at, numbers = await self._file.read(partial(counting.count_all, kinds=kinds))
+        took = monotonic() - began
+        await self._file.write(partial(counting.keep, numbers=numbers, at=at, took=took), repeatable=True)
+        return len(kinds)
 
     async def cancel(
         self, job_id: str, reason: str, *, running: bool = True, tx: object | None = None

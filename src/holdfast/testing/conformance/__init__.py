@@ -31,6 +31,7 @@ from holdfast.testing.conformance.diagnosis import DiagnosisConformance
 from holdfast.testing.conformance.doubts import DoubtsConformance
 from holdfast.testing.conformance.ends import EndsConformance
 from holdfast.testing.conformance.failing_statements import FailingStatementsConformance
+from holdfast.testing.conformance.finding import CountingConformance, FindingConformance
 from holdfast.testing.conformance.groups import GroupsConformance
 from holdfast.testing.conformance.guards import GuardsConformance
 from holdfast.testing.conformance.harness import Conformance, SharesGuards, SqliteHarness, StoreHarness
@@ -77,12 +78,14 @@ __all__ = [
     "CallsConformance",
     "ClaimsConformance",
     "Conformance",
+    "CountingConformance",
     "DeadConformance",
     "DiagnosisConformance",
     "DoubtsConformance",
     "DueOrderConformance",
     "EndsConformance",
     "FailingStatementsConformance",
+    "FindingConformance",
     "GroupsConformance",
     "GuardsConformance",
     "HeldConformance",
@@ -145,6 +148,8 @@ class StoreConformance(
     WakeupsConformance,
     DueOrderConformance,
     PausesConformance,
+    FindingConformance,
+    CountingConformance,
     QueuesConformance,
     HistoryConformance,
     LeasesConformance,

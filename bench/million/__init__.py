@@ -1,0 +1,1 @@
+"""What questions about jobs cost beside a million others."""
