@@ -136,7 +136,7 @@ def test_show_for_programs_has_whole_results(shop, on_store):
     assert upload["result"] == {"file": 17}
     assert (publish["name"], publish["kind"], publish["progress"]) == ("publish", "at_most_once", "unknown")
     assert set(upload) == {
-        "name", "number", "kind", "progress", "branch", "token", "first_at", "begun_at", "at", "calls", "result"
+        "name", "number", "kind", "progress", "branch", "token", "first_at", "begun_at", "at", "calls", "looks", "result"
     }  # fmt: skip
 
 

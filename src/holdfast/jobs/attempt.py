@@ -24,7 +24,7 @@ from holdfast.kernel.errors import CommitUnknown, LeaseLost, NotOpen, StoreError
 from holdfast.kernel.names import check_name
 from holdfast.kernel.outcomes import RESULT_LIMIT, Done, Outcome
 from holdfast.kernel.threads import Caller, ThreadCall, this_call, this_work
-from holdfast.store.job_ports import Steps as StepsPort
+from holdfast.store.job_ports import StepLog as StepsPort
 from holdfast.store.ports import Store, Tx
 from holdfast.store.records import Claim, Finish
 
@@ -167,6 +167,11 @@ class Attempt:
         if self.steps is None and not self.claim.has_steps:
             return []
         return await self._its_steps().give_up()
+
+    @property
+    def look_after(self) -> float | None:
+        """Seconds until what it has given up is looked up again."""
+        return None if self.steps is None else self.steps.look_after
 
     def _its_steps(self) -> Steps:
         if self.steps is None:

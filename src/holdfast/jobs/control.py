@@ -69,11 +69,11 @@ class StepsChanged(Reject):
 
 
 class EffectUnknown(Control):
-    """Nobody can tell whether an effect was done: a person decides."""
+    """Nobody can tell whether an effect was done: a person decides, or a lookup in `look` seconds."""
 
-    def __init__(self, reason: str) -> None:
+    def __init__(self, reason: str, look: float | None = None) -> None:
         super().__init__(reason)
-        self.outcome: outcomes.Unknown = outcomes.Unknown(reason)
+        self.outcome: outcomes.Unknown = outcomes.Unknown(reason, look=look)
 
 
 class Suspended(BaseException):

@@ -9,7 +9,7 @@ from typing import Any, Generic, Literal, TypeVar
 
 import msgspec
 
-from holdfast.guards.backoff import check_errors
+from holdfast.guards.backoff import Backoff, check_errors
 from holdfast.jobs.calls import Call, was_not_made
 from holdfast.jobs.control import Control, Snooze
 from holdfast.jobs.step_log import Place
@@ -55,6 +55,7 @@ class Manner(msgspec.Struct, frozen=True, kw_only=True):
     not_done: tuple[type[Exception], ...] = ()
     settle: float = SETTLE
     key_ttl: float = KEY_TTL
+    look_again: Backoff | None = None
 
     def __post_init__(self) -> None:
         if self.reconcile is not None and not callable(self.reconcile):
@@ -62,6 +63,27 @@ class Manner(msgspec.Struct, frozen=True, kw_only=True):
         check_errors("not_done", self.not_done)
         check_seconds("settle", self.settle)
         check_seconds("key_ttl", self.key_ttl)
+        if self.look_again is not None:
+            self._check_look_again()
+
+    def _check_look_again(self) -> None:
+        if not isinstance(self.look_again, Backoff):
+            raise UsageError(
+                f"look_again is a Backoff, such as Backoff(attempts=12, first=60, ceiling=3600); not {show(self.look_again)}."
+            )
+        if self.reconcile is None:
+            raise UsageError(
+                "look_again asks reconcile once more: give the effect a reconcile function, too."
+            )
+        if self.kind is Kind.AT_LEAST_ONCE:
+            raise UsageError(
+                "look_again is for an effect of which nobody may know. One at_least_once is called again instead."
+            )
+
+    @property
+    def first_look(self) -> float | None:
+        """Seconds until it is looked up again, after the run has looked in vain."""
+        return None if self.look_again is None or self.look_again.attempts < 2 else self.look_again.delay(1)
 
     @classmethod
     def of(cls, *, policy: Policy, **options: Any) -> Manner:
@@ -92,6 +114,7 @@ class Effect:
 
     def _take(self, place: Place) -> None:
         self._place = place
+        place.look = self._manner.first_look
 
     async def _after_another(self, place: Place) -> Found[Any] | None:
         """An earlier attempt has begun it."""
@@ -104,6 +127,7 @@ class Effect:
         told = f"an earlier attempt (token {record.token}) began it and was lost"
         if record.fingerprint != self._call.fingerprint() and not self._may_repeat():
             changed = "with other arguments than now; what changes from run to run belongs into a step"
+            place.look = None  # it would look for the wrong thing
             raise await self._unknown(f"{told}, {changed}")
         return await self._looked_up(told)
 
@@ -214,7 +238,12 @@ class Effect:
     async def _looked_up(self, why: str) -> Found[Any] | None:
         """What reconcile found; None: it may be called again. Raises when neither is known."""
         manner = self._manner
-        answer = CannotTell if manner.reconcile is None else await self._call.beside(manner.reconcile)
+        try:
+            answer = CannotTell if manner.reconcile is None else await self._call.beside(manner.reconcile)
+        except Exception as error:
+            if manner.look_again is None or isinstance(error, _NOT_CALLED) or self._may_repeat():
+                raise
+            answer, why = CannotTell, f"{why}, and its lookup failed: {self._steps.told(error)}"
         if isinstance(answer, Found):
             return answer
         was_sought = answer is NotFound or isinstance(answer, NotFound)
@@ -247,7 +276,7 @@ class Effect:
 
     async def _unknown(self, why: str) -> Control:
         told = f"Nobody knows whether effect {self._place.name!r} was done: {why}."
-        return await self._steps.unknown(self._place, told)
+        return await self._steps.unknown(self._place, told, look=self._place.look)
 
     # --- writing ---
 

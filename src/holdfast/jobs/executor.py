@@ -18,8 +18,10 @@ from holdfast.jobs.child import run_in_child
 from holdfast.jobs.control import Reject
 from holdfast.jobs.ends import Ends
 from holdfast.jobs.ends_of_runs import EndsOfRuns
+from holdfast.jobs.failures import describe
 from holdfast.jobs.job import Job
 from holdfast.jobs.judge import LOCK_PATIENCE, SETTLED, WRITES_NOTHING, Ending, Judge, Unknown, broken
+from holdfast.jobs.look import Look, LookedUp
 from holdfast.jobs.registry import Registry
 from holdfast.jobs.run import Run, Stop
 from holdfast.jobs.signature import NewerArguments
@@ -85,8 +87,7 @@ class Executor:
                 run.ending = ending
             if run.attempt is not None and run.attempt.steps is not None:
                 run.claim = msgspec.structs.replace(run.claim, has_steps=True)  # its finish looks at them
-            if run.lock is not None:
-                await self._unlock(run)
+            await self._unlock_if_held(run)
         finally:  # also for what ends coroutines and programs
             if run.timer is not None:
                 run.timer.cancel()
@@ -98,6 +99,54 @@ class Executor:
         """One that has not begun, because its guard refused it."""
         held = run.gate_key if run.is_under_guard else None
         await self._judge.tell_put_off(run, outcomes.Snooze(after=0.0, guard=held, reason=_REFUSED))
+
+    async def look(self, claim: Claim, limit: float) -> Look | None:
+        """Run the task of an unknown job as far as what nobody knows of, and ask. None: its lock is held by another."""
+        run, looks = Run(claim, self._registry.get(claim.task), monotonic() + limit), list[Look]()
+        work = run.work = spawn(self._look(run, looks), name="look-up")
+        declared = None if run.task is None else run.task.declaration.timeout
+        timer = after(limit if declared is None else min(limit, declared), run.halt, Stop.TIMEOUT)
+        try:
+            await over(work)
+            work.result()
+        except asyncio.CancelledError:
+            run.halt(Stop.DRAIN)
+            raise
+        finally:
+            timer.cancel()
+            run.over, run.attempt, run.job = True, None, None
+            await self._unlock_if_held(run)
+        return looks[0] if looks else None
+
+    async def _look(self, run: Run, looks: list[Look]) -> None:
+        """How the task ends says nothing about its effects."""
+        task, claim = run.task, run.claim
+        assert task is not None  # only such are looked at
+        look = run.attempt = Look(claim, self._store, self._portal, run, self._threads.beside)
+        try:
+            arguments = task.signature.decode(claim.args)
+            if task.declaration.lock is not None and await self._lacks(run, task, arguments) is not None:
+                return
+            looks.append(look)
+            _become(claim)
+            await look.know_steps()
+            job = run.job = Job(look)
+            with watching(look.awaits):
+                await self._result(job, self._call(run, task, job, arguments))
+        except LookedUp:
+            pass
+        except _NOT_OURS:
+            raise
+        except BaseException as error:  # noqa: BLE001  also that it was stopped
+            looks[:] = [look]
+            stopped = None if run.stop is None else run.stop.value
+            look.why = stopped or describe(error, secret_values(claim.args))
+        if run.stop is None:
+            await look.all_answered()
+
+    async def _unlock_if_held(self, run: Run) -> None:
+        if run.lock is not None:
+            await self._unlock(run)
 
     async def _ending(self, run: Run) -> Ending:
         try:
@@ -289,6 +338,12 @@ def _begin(run: Run) -> None:
 
 def _enter(claim: Claim) -> None:
     """From here on this coroutine is the job's: what it starts and logs belongs to it."""
+    _become(claim)
+    if is_heard("job.began"):
+        note("job.began", job=claim.job_id, task=claim.task, queue=claim.queue, attempt=claim.attempt)
+
+
+def _become(claim: Claim) -> None:
     if secrets := secret_values(claim.args):
         secrets_here.set(tuple(secrets))
     become(
@@ -301,5 +356,3 @@ def _enter(claim: Claim) -> None:
             tenant=claim.tenant,
         )
     )
-    if is_heard("job.began"):
-        note("job.began", job=claim.job_id, task=claim.task, queue=claim.queue, attempt=claim.attempt)

@@ -171,6 +171,7 @@ class Job:
         not_done: tuple[type[Exception], ...] = (),
         settle: float = SETTLE,
         key_ttl: float = KEY_TTL,
+        look_again: Backoff | None = None,
         guard: Guard[Any] | Keyed[Any] | None = None,
         retry: Backoff | None = None,
         timeout: float | None = None,  # noqa: ASYNC109  an option of the effect
@@ -180,13 +181,19 @@ class Job:
         When nobody knows whether it was done (the worker died, the call timed out or failed): with `at_least_once` it is
         called again; with `keyed` too, while the other side remembers `job.key_for(name)`, for `key_ttl` seconds; with
         `at_most_once`, `reconcile(*args)` is asked, and answers Found(result), NotFound, which counts after `settle`
-        seconds, or CannotTell. Without an answer the job is `unknown` and waits for a person. Exceptions of the types in
+        seconds, or CannotTell. Without an answer the job is `unknown` and waits for a person; with `look_again` it is looked up
+        again on that schedule as well. Exceptions of the types in
         `not_done` say that nothing was done. The `guard` is asked before the intent is written, as for a step; it does not
         repeat an `at_most_once` call.
         """
         refuse_inside(name)
         manner = Manner.of(
-            policy=policy, reconcile=reconcile, not_done=not_done, settle=settle, key_ttl=key_ttl
+            policy=policy,
+            reconcile=reconcile,
+            not_done=not_done,
+            settle=settle,
+            key_ttl=key_ttl,
+            look_again=look_again,
         )
         call = Call(
             function, args, retry=retry, limit=timeout, threads=self._attempt.threads, door=door_of(guard)

@@ -109,7 +109,7 @@ class Judge:
             error = steps.verdict or error
         error = meant(error)
         if isinstance(error, EffectUnknown):
-            return await self._unknown(run, _told(run.claim, error))
+            return await self._unknown(run, _told(run.claim, error), error.outcome.look)
         if isinstance(error, Gated) and error.guard is not None:
             self._registry.meet(error.guard)
         if (excused := _excused(run, error)) is not None:
@@ -136,8 +136,8 @@ class Judge:
         await self._tell(run, "on_lease_lost")
         return RELEASED
 
-    async def _unknown(self, run: Run, why: str) -> Ending:
-        outcome = outcomes.Unknown(why)
+    async def _unknown(self, run: Run, why: str, look: float | None = None) -> Ending:
+        outcome = outcomes.Unknown(why, look=look)
         note(
             "job.unknown",
             job=run.claim.job_id, task=run.claim.task, queue=run.claim.queue, attempt=run.claim.attempt,
@@ -161,8 +161,9 @@ class Judge:
 
     async def dead(self, run: Run, error: BaseException) -> Ending:
         """Its handlers write in the transaction that makes the job dead; without any, the next batch will do."""
-        if effects := await (run.attempt or self._anew(run)).give_up():
-            return await self._unknown(run, unsure(_told(run.claim, error), effects))
+        attempt = run.attempt or self._anew(run)
+        if effects := await attempt.give_up():
+            return await self._unknown(run, unsure(_told(run.claim, error), effects), attempt.look_after)
         run.over = True
         outcome = Dead(_told(run.claim, error))
         note(

@@ -13,6 +13,8 @@ from holdfast.jobs.blocking import Portal
 from holdfast.jobs.deaths import Deaths
 from holdfast.jobs.enqueue import Enqueuer
 from holdfast.jobs.executor import Executor
+from holdfast.jobs.lookups import EVERY as LOOK_EVERY
+from holdfast.jobs.lookups import Lookups
 from holdfast.jobs.pace import check_slots
 from holdfast.jobs.presence import Presence
 from holdfast.jobs.registry import Registry
@@ -139,7 +141,9 @@ class WorkerService:
             owner=self.name, ttl=min(RELEASES_TTL, self._lease),
         )  # fmt: skip
         beside = [] if self._beside is None else self._beside(self.name, self._lease)
-        services = Services([upkeep, scheduler, known, looks, releases, *beside])
+        lookups = Lookups(self._store, executor, lambda: self._registry.names, list(self._slots))
+        looking = Periodic("look-ups", lookups.look, every=LOOK_EVERY)
+        services = Services([upkeep, scheduler, known, looks, looking, releases, *beside])
         await services.start()
         stack.push_async_callback(services.stop)
         self._troubles = [worker.trouble, renewer.trouble, services.trouble]

@@ -13,7 +13,7 @@ from holdfast.kernel.clock import monotonic
 from holdfast.kernel.codec import encode
 from holdfast.kernel.errors import PayloadError
 from holdfast.kernel.outcomes import RESULT_LIMIT
-from holdfast.store.job_ports import Steps as StepsPort
+from holdfast.store.job_ports import StepLog as StepsPort
 from holdfast.store.records import Claim
 from holdfast.store.steps import OPEN, Kind, Progress, Step, StepRecord
 
@@ -37,6 +37,7 @@ class Place(msgspec.Struct):
     error: str | None = None  # of the last one
     calls: int = 0  # that were made, by this run and earlier ones
     last_call: float | None = None  # on the monotonic clock: when the last one of this run began
+    look: float | None = None  # in so many seconds it is looked up again, when nobody knows of it
     doubted: bool = False  # it has failed, and nobody knows whether it was done
 
     @property

@@ -21,7 +21,7 @@ from holdfast.kernel.masking import secret_values
 from holdfast.kernel.names import check_name
 from holdfast.kernel.spawn import over
 from holdfast.kernel.threads import Stopped
-from holdfast.store.job_ports import Steps as StepsPort
+from holdfast.store.job_ports import StepLog as StepsPort
 from holdfast.store.records import Claim
 from holdfast.store.steps import MOST_STEPS, Kind, Progress, StepRecord
 
@@ -60,6 +60,7 @@ class Steps:
         # Steps that were asked for, and have not answered.
         self._under_way: dict[asyncio.Future[None], str] = {}
         self._closed = False  # the run has ended: nothing more begins
+        self.look_after: float | None = None  # seconds until what was given up is looked up again
         self.verdict: Control | None = None  # how the run ends, whatever the task makes of it
 
     # --- the order of steps ---
@@ -238,6 +239,7 @@ class Steps:
         open_ = self.log.left_open()
         for place in open_:
             await self.log.write(place, Progress.UNKNOWN)
+        self.look_after = min((place.look for place in open_ if place.look is not None), default=None)
         return [place.name for place in open_]
 
     # --- failures that the task handles ---
@@ -355,9 +357,9 @@ class Steps:
         told = f"step {place.name!r} was refused by its guard: {refusal}"
         return self.end_with(Gated(told, call.door.key, call.door.guard))
 
-    async def unknown(self, place: Place, why: str) -> Control:
+    async def unknown(self, place: Place, why: str, *, look: float | None = None) -> Control:
         await self.log.write(place, Progress.UNKNOWN)
-        return self.end_with(EffectUnknown(why))
+        return self.end_with(EffectUnknown(why, look))
 
     async def recorded(self, place: Place, call: Call) -> Any:
         """What an earlier attempt, or a person, has recorded for good."""

@@ -45,6 +45,8 @@ _JOBS = (
     ("job.lease_lost", "job task token why", WARNING, "the lease of job {job} of {task} ended, and this run is stopped: {why}"),
     ("job.rescued", "job task worker state", WARNING, "job {job} of {task} was lost with worker {worker}, and is {state} now"),
     ("job.unknown", "job task queue attempt reason", ERROR, "job {job} of {task} is unknown, and waits for a person: {reason}"),
+    ("look.decided", "job task effect done outcome", INFO, "effect {effect} of job {job} of {task} was looked up, done: {done}; the job is {outcome}"),
+    ("look.in_vain", "job task why", WARNING, "unknown effects of job {job} of {task} could not be looked up: {why}"),
     ("job.unknown_task", "job task why", WARNING, "job {job} waits for a worker that knows it: {why}"),
     ("executor.failed", "job task error", ERROR, "the end of job {job} of {task} could not be judged: {error}"),
     ("executor.cannot_settle", "job error", WARNING, "the store could not say whether job {job} is over, and is asked again: {error}"),

@@ -78,6 +78,12 @@ class Unknown(_Told, frozen=True):
     """A bare effect was begun and nobody can vouch for its end; it waits for reconcile or a person."""
 
     reason: str
+    look: float | None = None  # in so many seconds it shall be looked up again; None: only a person decides
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.look is not None:
+            msgspec.structs.force_setattr(self, "look", check_seconds("look", self.look))
 
 
 Outcome: TypeAlias = Done | Retry | Snooze | Cancel | Dead | Unknown

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
 
 from holdfast.jobs.patience import patiently
@@ -12,7 +12,7 @@ from holdfast.sagas.plans import read
 from holdfast.store.ports import Store
 from holdfast.store.records import Claim
 from holdfast.store.saga_records import Heard, Move, Rest, SagaRecord, SagaState, Wait, Written
-from holdfast.store.steps import Progress, Resolved, Step, StepRecord, Undecided
+from holdfast.store.steps import Progress, Step, StepRecord
 
 _DONE = (Progress.DONE, Progress.RESOLVED)
 
@@ -55,23 +55,6 @@ class SagaLog:
                 written = await self._write(claim, step=step, move=Move(state=SagaState.RUNNING, pivot=pivot))
                 self._moved(pivot)
         return written is not None and written.kept
-
-    async def undecided(self, job_ids: Sequence[str]) -> list[Undecided]:
-        return await self._store.steps.undecided(job_ids)
-
-    async def resolve(
-        self,
-        job_id: str,
-        *,
-        actor: str,
-        done: bool,
-        effect: str | None = None,
-        result: str | None = None,
-        tx: object | None = None,
-    ) -> Resolved:
-        return await self._store.steps.resolve(
-            job_id, actor=actor, done=done, effect=effect, result=result, tx=tx
-        )
 
     async def _write(
         self, claim: Claim, *, step: Step | None = None, move: Move | None = None, rest: Rest | None = None

@@ -227,6 +227,15 @@ def check_token(token: Any) -> None:
     check_int("A token", token, 0, 2**63 - 1)
 
 
+def check_token_if_given(token: Any) -> None:
+    if token is not None:
+        check_token(token)
+
+
+def check_queues_if_given(queues: Any) -> tuple[str, ...] | None:
+    return None if queues is None else check_names("queues", "queue", queues)
+
+
 def check_flag(kind: str, flag: Any) -> None:
     if not isinstance(flag, bool):
         raise UsageError(f"{kind} is True or False, not {show(flag)} ({type(flag).__name__}).")

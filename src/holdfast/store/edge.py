@@ -101,6 +101,19 @@ RULES: dict[str, dict[str, dict[str, Check]]] = {
             "done": partial(c.check_flag, "done"),
             "effect": _if_given("effect"),
             "result": c.check_result,
+            "token": c.check_token_if_given,
+        },
+        "to_look": {
+            "tasks": partial(c.check_names, "tasks", "task"),
+            "queues": c.check_queues_if_given,
+            "lease": _lease,
+            "limit": _limit,
+        },
+        "looked": {
+            "job_id": c.check_id,
+            "token": c.check_token,
+            "after": partial(c.check_seconds_if_given, "after"),
+            "counted": partial(c.check_flag, "counted"),
         },
     },
     "Holds": {

@@ -170,7 +170,7 @@ class Dead(Protocol):
         """Cancel dead jobs; leaves an audit row for each. False: it was not dead."""
 
 
-class Steps(Protocol):
+class StepLog(Protocol):
     """What jobs have done so far, for their later attempts."""
 
     async def write(self, claim: Claim, step: Step) -> bool:
@@ -179,8 +179,28 @@ class Steps(Protocol):
     async def load(self, job_id: str, generation: int) -> list[StepRecord]:
         """The steps of one generation of a job, in the order of their first beginnings."""
 
+
+class Steps(StepLog, Protocol):
+    """The same, and what becomes of effects of which nobody knows."""
+
     async def undecided(self, job_ids: Sequence[str]) -> list[Undecided]:
         """The effects that wait for a person, job by job and in order: the first 20 of each, without their results."""
+
+    async def to_look(
+        self,
+        tasks: Sequence[str],
+        queues: Sequence[str] | None = None,
+        *,
+        lease: float,
+        limit: int = 100,
+    ) -> list[Claim]:
+        """Unknown jobs of these tasks that are due to be looked up again, if their queue is not paused.
+
+        They stay unknown: such a claim gives no right to write. Nobody else gets them for `lease` seconds.
+        """
+
+    async def looked(self, job_id: str, token: int, *, after: float | None, counted: bool = True) -> bool:
+        """It was looked up in vain: again in so many seconds; None: never. `counted`: as one look. False: it was decided."""
 
     async def resolve(
         self,
@@ -190,12 +210,14 @@ class Steps(Protocol):
         done: bool,
         effect: str | None = None,
         result: str | None = None,
+        token: int | None = None,
         tx: object | None = None,
     ) -> Resolved:
         """A person says whether an effect of an unknown job was done; leaves an audit row.
 
         The job is queued again once no other effect of it waits for a decision. One that is done has the `result`
         (JSON text); one that is not will be done. Without `effect` the only one is meant.
+        With `token` only the doubt of that claim is: one that was decided since, and came up again, is another.
         """
 
 

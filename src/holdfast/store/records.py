@@ -262,6 +262,7 @@ class JobRecord(msgspec.Struct, frozen=True, kw_only=True):
     progress: float | None = None  # of the attempt that runs: 0 to 1, as it says itself
     note: str | None = None
     due_at: float | None = None  # the time that was asked for last; None: at once. It stays after the run
+    look_at: float | None = None  # of an unknown job: when it is looked up again
     held_by: HeldBy | None = (
         None  # of a queued job: by what, and by whom; where that was asked for (`Holds.explained`)
     )

@@ -102,6 +102,7 @@ class StepRecord(msgspec.Struct, frozen=True, kw_only=True):
     error: str | None = None
     begun_at: float | None = None  # when the last call that counted began; None: none was made
     calls: int = 0  # that were made, or may have been; one that a guard refused before is none
+    looks: int = 0  # since it is unknown: how often it was looked up again, in vain
 
 
 class Undecided(msgspec.Struct, frozen=True):

@@ -66,7 +66,7 @@ async def drain(
                 await rates.let_go(hf)
             await turned_away.let_go(hf)
             if (queue := await _next(hf, left_alone)) is None:
-                if await move_events(hf):
+                if await move_events(hf) or await bench.lookups.turn():
                     continue
                 return Drained(bench.ran, await hf.store.holds.explained(await waiting(hf)))
             if len(bench.ran) >= most:

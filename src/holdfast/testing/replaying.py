@@ -161,7 +161,7 @@ class _Recorded(Steps):
     """What is recorded is given back, and nothing else is done."""
 
     def __init__(self, claim: Claim, log: SagaLog, records: Sequence[StepRecord], *, lost: Any) -> None:
-        super().__init__(claim, _Port(log, records), None, lost=lost, stopped=lambda: False)
+        super().__init__(claim, _Port(records), None, lost=lost, stopped=lambda: False)
 
     async def _found_place(self, name: str, kind: Kind, branch: str | None) -> Place:
         place = await super()._found_place(name, kind, branch)
@@ -182,8 +182,7 @@ class _Recorded(Steps):
 class _Port:
     """The steps of the history; nothing is written."""
 
-    def __init__(self, log: SagaLog, records: Sequence[StepRecord]) -> None:
-        self.undecided, self.resolve = log.undecided, log.resolve
+    def __init__(self, records: Sequence[StepRecord]) -> None:
         self._records = records
 
     async def load(self, _: str, __: int) -> list[StepRecord]:

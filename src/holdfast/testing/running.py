@@ -11,6 +11,7 @@ import msgspec
 
 from holdfast.jobs.executor import Executor
 from holdfast.jobs.judge import Ending, Released, Settled, Unknown
+from holdfast.jobs.lookups import Lookups
 from holdfast.jobs.run import Run, Stop
 from holdfast.kernel.clock import monotonic
 from holdfast.kernel.codec import decode_stored
@@ -57,6 +58,7 @@ class Bench:
             self._hf.store, inside(self._hf).registry, threads,
             worker=NAME, lease=LEASE, portal=inside(self._hf).portal, resources=resources,
         )  # fmt: skip
+        self.lookups = Lookups(self._hf.store, self._executor, lambda: inside(self._hf).registry.names)
         return self
 
     async def __aexit__(

@@ -137,6 +137,7 @@ def _identity(record: JobRecord, now: float, saga: SagaState | None) -> list[tup
         ("enqueued", told(record.enqueued_at, now)),
         ("planned", told(record.due_at, now)),
         ("due", told(record.run_at, now)),
+        ("looked up", told(record.look_at, now)),
         ("started", told(record.started_at, now)),
         ("finished", told(record.finished_at, now)),
     ]

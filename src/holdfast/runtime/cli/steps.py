@@ -17,7 +17,19 @@ from holdfast.store.records import JobRecord
 from holdfast.store.steps import Progress, StepRecord
 
 _RESULT_SHOWN = 60  # places: a result may have 256 KiB, and `--json` has all of it
-_LISTED = ("name", "number", "kind", "progress", "branch", "token", "first_at", "begun_at", "at", "calls")
+_LISTED = (
+    "name",
+    "number",
+    "kind",
+    "progress",
+    "branch",
+    "token",
+    "first_at",
+    "begun_at",
+    "at",
+    "calls",
+    "looks",
+)
 _COLUMNS = (
     Column("step"),
     Column("kind"),

@@ -41,6 +41,7 @@ class Ending(msgspec.Struct, frozen=True):
     told: str | None = None  # how its story calls that; None: as its state
     words: str | None = None  # why it was put off
     was: int | None = None  # the token of its dead worker
+    look: float | None = None  # unknown: seconds until it is looked up again
 
     @property
     def pair(self) -> Pair:
@@ -155,8 +156,10 @@ def ending(item: Finish) -> Ending:
             return _put_off(claim, keys, snooze)
         case Dead(error=error):
             return Ending(claim.job_id, claim.token, keys, State.DEAD, reason=error, error=error)
-        case Unknown(reason=reason):
-            return Ending(claim.job_id, claim.token, keys, State.UNKNOWN, reason=reason, error=reason)
+        case Unknown(reason=reason, look=look):
+            return Ending(
+                claim.job_id, claim.token, keys, State.UNKNOWN, reason=reason, error=reason, look=look
+            )
 
 
 def _put_off(claim: Claim, keys: Keys, snooze: Snooze) -> Ending:
@@ -276,6 +279,7 @@ def _columns(endings: Sequence[Ending]) -> tuple[list[object], ...]:
         [item.words for item in endings],
         [item.was for item in endings],
         [item.counted for item in endings],
+        [item.look for item in endings],
     )
 
 
@@ -303,9 +307,9 @@ _END = f"""
 WITH given AS MATERIALIZED (
     SELECT g.*, CASE WHEN g.state = 'queued' AND NOT g.keep_rank THEN nextval('holdfast.rank') END AS rank
     FROM unnest($1::uuid[], $2::bigint[], $3::text[], $4::float8[], $5::int[], $6::bool[], $7::text[],
-        $8::text[], $9::text[], $10::text[], $11::bool[], $12::text[], $13::text[], $14::text[], $15::bigint[], $16::bool[])
+        $8::text[], $9::text[], $10::text[], $11::bool[], $12::text[], $13::text[], $14::text[], $15::bigint[], $16::bool[], $17::float8[])
     AS g(id, token, state, after, uncharge, keep_rank, held, reason, error, result, looked, waits_for, told, words, was,
-        counted)),
+        counted, look)),
 locked AS MATERIALIZED (
     SELECT g.*, j.reason AS asked, j.errors, j.story, j.attempt, j.worker, j.started_at, j.guard, holdfast.now() AS now,
         {HAS_STEPS} AND NOT g.looked AND CASE g.state WHEN 'unknown' THEN false WHEN 'queued' THEN j.reason IS NOT NULL
@@ -313,7 +317,7 @@ locked AS MATERIALIZED (
     FROM holdfast.job j, given g
     WHERE {held_by("g")} ORDER BY g.id FOR UPDATE OF j),
 settled AS MATERIALIZED (
-    SELECT l.id, l.token, l.rank, l.after, l.uncharge, l.held, l.result, l.waits_for, l.words, l.counted, l.now, {_ERRORS} AS errors,
+    SELECT l.id, l.token, l.rank, l.after, l.uncharge, l.held, l.result, l.waits_for, l.words, l.counted, l.look, l.now, {_ERRORS} AS errors,
         {_STORY} AS story,
         CASE WHEN l.state = 'queued' AND l.asked IS NOT NULL THEN 'cancelled' ELSE l.state END AS state,
         CASE WHEN l.state = 'queued' THEN coalesce(l.reason, l.asked) ELSE l.reason END AS reason
@@ -330,6 +334,7 @@ parked AS (
         errors = s.errors,
         story = s.story,
         progress = NULL, note = NULL, waits_for = s.waits_for, words = s.words,
+        look_at = CASE WHEN s.state = 'unknown' THEN s.now + make_interval(secs => s.look) END,
         has_turn = j.has_turn AND s.state <> 'dead',
         attempt = j.attempt - s.uncharge,
         put_offs = j.put_offs + s.counted::int,

@@ -39,10 +39,10 @@ _SHARED = """{t}.id::text, {t}.task, {t}.queue, {t}.args, {t}.state, {t}.priorit
 _PUT_OFF = "CASE WHEN j.held IN ('time', 'guard') THEN j.words ELSE j.reason END"
 LIVE = f"""{_SHARED.format(t="j", reason=_PUT_OFF)}, j.held, j.strikes, j.suspect, date_part('epoch', j.lease_until),
     date_part('epoch', j.run_at), date_part('epoch', j.expires_at), date_part('epoch', j.deadline),
-    NULL::float8, NULL::text, j.progress, j.note"""
+    NULL::float8, NULL::text, j.progress, j.note, date_part('epoch', j.look_at)"""
 OVER = f"""{_SHARED.format(t="h", reason="h.reason")}, NULL::text, 0, false, NULL::float8,
     NULL::float8, NULL::float8, NULL::float8,
-    date_part('epoch', h.finished_at), h.result, NULL::float8, NULL::text"""
+    date_part('epoch', h.finished_at), h.result, NULL::float8, NULL::text, NULL::float8"""
 
 
 def same_id(given: str, job: str = "j") -> str:
@@ -128,4 +128,5 @@ def to_record(row: Sequence[Any]) -> JobRecord:
         result=row[32],
         progress=row[33],
         note=row[34],
+        look_at=row[35],
     )

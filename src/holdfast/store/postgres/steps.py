@@ -13,6 +13,7 @@ from holdfast.store import verdicts
 from holdfast.store.batching import Batcher
 from holdfast.store.bell import EVERYONE
 from holdfast.store.edge import checked
+from holdfast.store.postgres import looks
 from holdfast.store.postgres.audit import audited
 from holdfast.store.postgres.connection import IMPATIENT
 from holdfast.store.postgres.failures import Blocked
@@ -75,6 +76,7 @@ ON CONFLICT (job_id, generation, name) DO UPDATE SET token = excluded.token, at 
     result = CASE excluded.progress WHEN 'aside' THEN s.result ELSE excluded.result END,
     plan = coalesce(excluded.plan, s.plan), tries = excluded.tries, error = excluded.error,
     calls = greatest(excluded.calls, s.calls), intent_at = excluded.intent_at,
+    looks = CASE WHEN excluded.intent_at IS NULL THEN s.looks ELSE 0 END,
     begun_at = coalesce(excluded.begun_at, CASE WHEN excluded.calls > s.calls THEN s.intent_at END, s.begun_at)
 WHERE s.progress NOT IN ('done', 'resolved', 'aside') OR (s.token = excluded.token AND s.progress = excluded.progress)
     OR excluded.progress = 'aside' OR (s.progress = 'resolved' AND excluded.progress = 'unknown')"""
@@ -111,7 +113,7 @@ def load(wanted: Sequence[Wanted]) -> Procedure[list[list[StepRecord]]]:
 _LOAD = """
 SELECT g.place, s.name, s.number, s.kind, s.progress, s.branch, s.fingerprint, s.result, s.token,
     date_part('epoch', s.first_at), date_part('epoch', s.at), date_part('epoch', holdfast.now()), s.plan, s.tries, s.error,
-    date_part('epoch', coalesce(s.intent_at, s.begun_at)), s.calls + (s.intent_at IS NOT NULL)::int
+    date_part('epoch', coalesce(s.intent_at, s.begun_at)), s.calls + (s.intent_at IS NOT NULL)::int, s.looks
 FROM unnest($1::uuid[], $2::int[]) WITH ORDINALITY AS g(id, generation, place), holdfast.step s
 WHERE s.job_id = ANY(ARRAY[g.id]) AND s.generation = g.generation ORDER BY s.number, s.name"""
 
@@ -120,7 +122,7 @@ def _record(row: Sequence[Any]) -> StepRecord:
     return StepRecord(
         name=row[0], number=row[1], kind=Kind(row[2]), progress=Progress(row[3]), branch=row[4],
         fingerprint=row[5], result=row[6], token=row[7], first_at=row[8], at=row[9], now=row[10],
-        plan=row[11], tries=row[12], error=row[13], begun_at=row[14], calls=row[15],
+        plan=row[11], tries=row[12], error=row[13], begun_at=row[14], calls=row[15], looks=row[16],
     )  # fmt: skip
 
 
@@ -137,12 +139,12 @@ WHERE {same_id("g")} ORDER BY g.place, s.number, s.name"""
 
 
 def resolve(
-    job_id: str, *, actor: str, done: bool, effect: str | None, result: str | None
+    job_id: str, *, actor: str, done: bool, effect: str | None, result: str | None, token: int | None
 ) -> Procedure[Resolved]:
     rows = yield Statement(_LOCK, (job_id,))
-    if not rows:
+    if not rows or token not in (None, rows[0][2]):
         return Resolved(job_id, "not_unknown")
-    generation, args = rows[0]
+    generation, args, _ = rows[0]
     rows = yield Statement(_OPEN, (job_id, generation))
     verdict = verdicts.resolve(job_id, [row[0] for row in rows], effect, done=done)
     if isinstance(verdict, Resolved):
@@ -156,7 +158,9 @@ def resolve(
     return verdict.resolved
 
 
-_LOCK = "SELECT generation, args FROM holdfast.job WHERE id = $1::uuid AND state = 'unknown' FOR UPDATE"
+_LOCK = (
+    "SELECT generation, args, token FROM holdfast.job WHERE id = $1::uuid AND state = 'unknown' FOR UPDATE"
+)
 _OPEN = """SELECT name FROM holdfast.step
     WHERE job_id = $1::uuid AND generation = $2::int AND progress = 'unknown' ORDER BY number, name"""
 _DECIDE = """UPDATE holdfast.step SET progress = $4::text, result = $5::text, at = holdfast.now()
@@ -164,7 +168,7 @@ _DECIDE = """UPDATE holdfast.step SET progress = $4::text, result = $5::text, at
 # It has kept its turn and its unique key. As after a replay, it begins with all of its attempts.
 _QUEUE = """
 UPDATE holdfast.job SET state = 'queued', rank = nextval('holdfast.rank'), attempt = 0, interruptions = 0, strikes = 0, put_offs = 0,
-    suspect = false, alone = false, run_at = NULL, expires_at = NULL, worker = NULL, started_at = NULL, reason = NULL,
+    suspect = false, alone = false, run_at = NULL, expires_at = NULL, worker = NULL, started_at = NULL, reason = NULL, look_at = NULL,
     held = CASE WHEN coalesce(concurrency_key, tenant) IS NOT NULL THEN 'arrived' END
 WHERE id = $1::uuid"""
 
@@ -205,6 +209,22 @@ class Steps(Subject):
     async def undecided(self, job_ids: Sequence[str]) -> list[Undecided]:
         return await self._database.read(partial(undecided, job_ids))
 
+    async def to_look(
+        self,
+        tasks: Sequence[str],
+        queues: Sequence[str] | None = None,
+        *,
+        lease: float,
+        limit: int = 100,
+    ) -> list[Claim]:
+        if not await self._database.read(looks.is_due):  # an idle look must not write
+            return []
+        return await self._database.write(partial(looks.to_look, tasks, queues, lease=lease, limit=limit))
+
+    async def looked(self, job_id: str, token: int, *, after: float | None, counted: bool = True) -> bool:
+        make = partial(looks.looked, job_id, token, after=after, counted=counted)
+        return await self._database.write(make)
+
     async def resolve(
         self,
         job_id: str,
@@ -213,9 +233,10 @@ class Steps(Subject):
         done: bool,
         effect: str | None = None,
         result: str | None = None,
+        token: int | None = None,
         tx: object | None = None,
     ) -> Resolved:
-        make = partial(resolve, job_id, actor=actor, done=done, effect=effect, result=result)
+        make = partial(resolve, job_id, actor=actor, done=done, effect=effect, result=result, token=token)
         executor = await self._executor(tx)
         resolved = await (self._database.atomic(make) if executor is None else executor.run(make()))
         self._home.hint((EVERYONE,), tx=tx)

@@ -96,8 +96,8 @@ def _end(db: Db, claim: Claim, outcome: Outcome) -> bool:
             return cancel(db, claim, reason)
         case Dead(error=error):
             return die(db, claim, error) is not None
-        case Unknown(reason=reason):
-            return park(db, claim, State.UNKNOWN, reason)
+        case Unknown(reason=reason, look=look):
+            return park(db, claim, State.UNKNOWN, reason, look=look)
         case Snooze() as snooze:
             return _put_off(db, claim, snooze)
         case Retry(after=after, error=error):
@@ -144,11 +144,14 @@ def die(db: Db, claim: Claim, why: str, *, was: int | None = None) -> State | No
     return state
 
 
-def park(db: Db, claim: Claim, state: State, reason: str, *, was: int | None = None) -> bool:
+def park(
+    db: Db, claim: Claim, state: State, reason: str, *, was: int | None = None, look: float | None = None
+) -> bool:
     """Dead lets go of all it holds; unknown keeps its turn and its unique key, because it may not be over."""
-    sql = """INSERT INTO holdfast_parked (seq, state, token, attempt, worker, started_at, reason)
-        SELECT seq, ?, token, attempt, worker, started_at, ? FROM holdfast_running WHERE seq = ? AND token = ?"""
-    if not _is_of_its_row(db, claim) or not db.run(sql, state, reason, claim.row, claim.token):
+    sql = """INSERT INTO holdfast_parked (seq, state, token, attempt, worker, started_at, reason, look_at)
+        SELECT seq, ?, token, attempt, worker, started_at, ?, ? FROM holdfast_running WHERE seq = ? AND token = ?"""
+    look_at = None if look is None else db.now + look
+    if not _is_of_its_row(db, claim) or not db.run(sql, state, reason, look_at, claim.row, claim.token):
         return False
     _keep(db, claim, Entry(outcome=state), error=reason, was=was)
     db.run("DELETE FROM holdfast_running WHERE seq = ?", claim.row)

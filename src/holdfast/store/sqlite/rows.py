@@ -42,7 +42,7 @@ RECORD = """
         q.run_at, iif(o.seq IS NULL, j.expires_at, NULL), iif(o.seq IS NULL, j.deadline, NULL), j.enqueued_at,
         coalesce(r.started_at, p.started_at, o.started_at), o.finished_at,
         coalesce(r.stop, p.reason, o.reason, iif(q.held IN ('time', 'guard'), q.reason, NULL)), o.result, j.errors, j.unique_key, j.ordering_key, j.concurrency_key,
-        j.tenant, j.guard, j.correlation_id, j.causation_id, j.trace, j.generation, r.progress, r.note, j.due_at
+        j.tenant, j.guard, j.correlation_id, j.causation_id, j.trace, j.generation, r.progress, r.note, j.due_at, p.look_at
     FROM holdfast_job AS j
     LEFT JOIN holdfast_queued AS q ON q.seq = j.seq
     LEFT JOIN holdfast_running AS r ON r.seq = j.seq

@@ -9,7 +9,7 @@ from holdfast.store import verdicts
 from holdfast.store.bell import EVERYONE
 from holdfast.store.edge import checked
 from holdfast.store.records import Claim
-from holdfast.store.sqlite import audit
+from holdfast.store.sqlite import audit, looks
 from holdfast.store.sqlite.connection import Db
 from holdfast.store.sqlite.rows import Row
 from holdfast.store.sqlite.subject import Subject
@@ -27,17 +27,18 @@ _WRITE = """
         result = iif(excluded.progress = 'aside', result, excluded.result),
         plan = coalesce(excluded.plan, plan), tries = excluded.tries, error = excluded.error,
         calls = max(excluded.calls, calls), intent_at = excluded.intent_at,
+        looks = iif(excluded.intent_at IS NULL, looks, 0),
         begun_at = coalesce(excluded.begun_at, iif(excluded.calls > calls, intent_at, NULL), begun_at)
     WHERE progress NOT IN ('done', 'resolved', 'aside') OR (token = excluded.token AND progress = excluded.progress)
         OR excluded.progress = 'aside' OR (progress = 'resolved' AND excluded.progress = 'unknown')"""
 _HAS_STEPS = "UPDATE holdfast_job SET steps_of = generation WHERE seq = ? AND steps_of IS NOT generation"
 _LOAD = """
     SELECT s.name, s.number, s.kind, s.progress, s.branch, s.fingerprint, s.result, s.token, s.first_at, s.at,
-        s.plan, s.tries, s.error, coalesce(s.intent_at, s.begun_at), s.calls + (s.intent_at IS NOT NULL)
+        s.plan, s.tries, s.error, coalesce(s.intent_at, s.begun_at), s.calls + (s.intent_at IS NOT NULL), s.looks
     FROM holdfast_job AS j CROSS JOIN holdfast_step AS s USING (seq)
     WHERE j.id = ? AND s.generation = ? ORDER BY s.number, s.name"""
 _UNKNOWN = """
-    SELECT j.seq, j.generation, j.args FROM holdfast_job AS j JOIN holdfast_parked AS p USING (seq)
+    SELECT j.seq, j.generation, j.args, p.token FROM holdfast_job AS j JOIN holdfast_parked AS p USING (seq)
     WHERE j.id = ? AND p.state = 'unknown'"""
 _OPEN = """
     SELECT name FROM holdfast_step WHERE seq = ? AND generation = ? AND progress = 'unknown' ORDER BY number, name"""
@@ -75,7 +76,7 @@ def _record(row: Row, now: float) -> StepRecord:
     return StepRecord(
         name=row[0], number=row[1], kind=Kind(row[2]), progress=Progress(row[3]), branch=row[4],
         fingerprint=row[5], result=row[6], token=row[7], first_at=row[8], at=row[9], now=now,
-        plan=row[10], tries=row[11], error=row[12], begun_at=row[13], calls=row[14],
+        plan=row[10], tries=row[11], error=row[12], begun_at=row[13], calls=row[14], looks=row[15],
     )  # fmt: skip
 
 
@@ -90,12 +91,19 @@ def undecided(db: Db, job_ids: Sequence[str]) -> list[Undecided]:
 
 
 def resolve(
-    db: Db, job_id: str, *, actor: str, done: bool, effect: str | None, result: str | None
+    db: Db,
+    job_id: str,
+    *,
+    actor: str,
+    done: bool,
+    effect: str | None,
+    result: str | None,
+    token: int | None,
 ) -> Resolved:
     row = db.row(_UNKNOWN, job_id)
-    if row is None:
+    if row is None or token not in (None, row[3]):
         return Resolved(job_id, "not_unknown")
-    seq, generation, args = row
+    seq, generation, args, _ = row
     verdict = verdicts.resolve(
         job_id, [name for (name,) in db.rows(_OPEN, seq, generation)], effect, done=done
     )
@@ -123,6 +131,23 @@ class Steps(Subject):
     async def undecided(self, job_ids: Sequence[str]) -> list[Undecided]:
         return await self._file.read(partial(undecided, job_ids=job_ids))
 
+    async def to_look(
+        self,
+        tasks: Sequence[str],
+        queues: Sequence[str] | None = None,
+        *,
+        lease: float,
+        limit: int = 100,
+    ) -> list[Claim]:
+        if not await self._file.read(looks.is_due):  # an idle look must not cost a commit
+            return []
+        call = partial(looks.to_look, tasks=tasks, queues=queues, lease=lease, limit=limit)
+        return await self._file.write(call)
+
+    async def looked(self, job_id: str, token: int, *, after: float | None, counted: bool = True) -> bool:
+        call = partial(looks.looked, job_id=job_id, token=token, after=after, counted=counted)
+        return await self._file.write(call)
+
     async def resolve(
         self,
         job_id: str,
@@ -131,9 +156,12 @@ class Steps(Subject):
         done: bool,
         effect: str | None = None,
         result: str | None = None,
+        token: int | None = None,
         tx: object | None = None,
     ) -> Resolved:
-        call = partial(resolve, job_id=job_id, actor=actor, done=done, effect=effect, result=result)
+        call = partial(
+            resolve, job_id=job_id, actor=actor, done=done, effect=effect, result=result, token=token
+        )
         resolved = await self._file.write(call, tx=tx)
         self._file.hint((EVERYONE,), tx=tx)
         return resolved

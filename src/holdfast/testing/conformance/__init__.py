@@ -42,6 +42,7 @@ from holdfast.testing.conformance.inbox import InboxConformance
 from holdfast.testing.conformance.jobs import JobsConformance
 from holdfast.testing.conformance.keys import KeysConformance
 from holdfast.testing.conformance.leases import LeasesConformance
+from holdfast.testing.conformance.looks import LooksConformance
 from holdfast.testing.conformance.lost_answers import LostAnswersConformance, OneCommitConformance
 from holdfast.testing.conformance.names import NamesConformance
 from holdfast.testing.conformance.outbox import OutboxConformance
@@ -95,6 +96,7 @@ __all__ = [
     "JobsConformance",
     "KeysConformance",
     "LeasesConformance",
+    "LooksConformance",
     "LostAnswersConformance",
     "NamesConformance",
     "OneCommitConformance",
@@ -142,6 +144,7 @@ class StoreConformance(
     StepsConformance,
     CallsConformance,
     StoriesConformance,
+    LooksConformance,
     UnknownConformance,
     DoubtsConformance,
     EndsConformance,
