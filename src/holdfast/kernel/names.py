@@ -13,7 +13,7 @@ HUNDRED_YEARS = 100 * 365.25 * 86_400.0
 # In bytes of UTF-8, so that what stands in one index fits into an entry of PostgreSQL, which has 2,704: a queue and a
 # tenant, or the four names of an idempotency key.
 # A subject is any other name with its kind: lease:nightly. A worker's name is a part of those that own its jobs' locks.
-LONGEST = {"queue": 200, "task": 200, "subject": 600, "worker": 400, "view": 150}
+LONGEST = {"queue": 200, "task": 200, "subject": 600, "worker": 400, "view": 150, "flag": 150}
 LONGEST_NAME = 500
 # Controls break terminals and logs, NUL breaks PostgreSQL, lone surrogates have no UTF-8.
 _SURROGATE = re.compile("[\ud800-\udfff]")

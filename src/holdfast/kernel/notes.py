@@ -116,6 +116,7 @@ _GUARDS = (
     ("classifier.failed", "error failure", ERROR, "a classifier of errors failed on {error}: {failure}"),
     ("retry_after.ignored", "value", WARNING, "a Retry-After header cannot be read: {value}"),
     ("deadline.ignored", "value", WARNING, "a deadline header cannot be read: {value}"),
+    ("flags.not_read", "error", WARNING, "flags could not be read, and those that were known count on: {error}"),
     ("lock.lost", "lock", WARNING, "the lock {lock} was lost"),
     ("lock.not_renewed", "lock error", WARNING, "the lock {lock} was not renewed: {error}"),
     ("lock.not_released", "lock error", WARNING, "the lock {lock} could not be given back, and ends with its lease: {error}"),

@@ -14,6 +14,7 @@ from holdfast.blobs.settings import settings_of as blob_settings_of
 from holdfast.events.bus import Bus
 from holdfast.events.settings import EventSettings
 from holdfast.events.versions import Versions
+from holdfast.fleet.flags import FlagCopy
 from holdfast.fleet.guards import GuardFleet
 from holdfast.fleet.leading import TTL
 from holdfast.fleet.locks import Lock
@@ -30,6 +31,7 @@ from holdfast.jobs.upkeep import KEEP
 from holdfast.kernel.awaits import block_around
 from holdfast.kernel.errors import StoreUnavailable, UsageError
 from holdfast.kernel.forks import tell_child
+from holdfast.kernel.names import check_name
 from holdfast.kernel.service import Service
 from holdfast.kernel.spawn import over, spawn, to_its_end
 from holdfast.mail.settings import MailSettings, settings_of
@@ -50,6 +52,7 @@ from holdfast.runtime.declaring_ends import DeclaringEnds
 from holdfast.runtime.declaring_sagas import DeclaringSagas
 from holdfast.runtime.declaring_views import DeclaringViews
 from holdfast.runtime.eventing import Eventing
+from holdfast.runtime.flags import ProgramFlags
 from holdfast.runtime.guarding import GuardsView
 from holdfast.runtime.inside import Inside
 from holdfast.runtime.logins import Logins
@@ -139,6 +142,8 @@ class Holdfast(Declaring, DeclaringEnds, DeclaringSagas, DeclaringViews, Declare
         self.workers = WorkersView(self.store)
         elsewhere, declared = self._inside.guards_elsewhere, self._inside.fleet.guards
         self.guards = GuardsView(self.store, elsewhere, declared)
+        self._flags = FlagCopy(self.store.flags)
+        self.flags = ProgramFlags(self.store, self._flags)
         self.logins = Logins(self._inside.visits_elsewhere or self.store.visits)
         self.dead = DeadLetters(self.store, registry, ends)
         self.unknown = UnknownJobs(self.store)
@@ -218,6 +223,7 @@ class Holdfast(Declaring, DeclaringEnds, DeclaringSagas, DeclaringViews, Declare
 
     async def _close(self) -> None:
         try:
+            await self._flags.stop()
             await self.cache.stop()
             await self._inside.fleet.stop()
             if self._inside.guards_elsewhere is not None:
@@ -256,6 +262,14 @@ class Holdfast(Declaring, DeclaringEnds, DeclaringSagas, DeclaringViews, Declare
         if services and self._inside.bus.catalog.is_empty:
             services.append(self._inside.bus.relay(owner, min(TTL, lease)))
         return services
+
+    async def flag(self, name: str, *, tenant: str | None = None, default: bool = False) -> bool:
+        """Whether this is on: as a person has set it for the tenant, else for everyone, else the default.
+
+        It asks the memory of this process, which is at most two seconds old, so it may stand anywhere.
+        """
+        check_name("flag", name)
+        return await self._flags.ask(name, tenant, default=default)
 
     def lock(self, name: str, *, lease: float = 30.0, wait: float = 0.0) -> Lock:
         """A lock that the whole fleet respects: `async with hf.lock("report") as lease:`; `lease.token` fences."""

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from holdfast.jobs.unknown import UnknownJobs
     from holdfast.runtime.app import Holdfast
     from holdfast.runtime.blobs.program import ProgramBlobs
+    from holdfast.runtime.flags import ProgramFlags
     from holdfast.runtime.guarding import GuardsView
     from holdfast.runtime.logins import Logins
     from holdfast.runtime.mailing import ProgramMail
@@ -58,6 +59,8 @@ class Blocking:
         self.sagas = BlockingSagas(portal, hf.sagas)
         self.versions = BlockingVersions(portal, hf.versions)
         self.cache = BlockingCache(portal, hf.cache)
+        self.flags = BlockingFlags(portal, hf.flags)
+        self.flag = Blocks(portal, "hf")(hf.flag)
         self.logins = BlockingLogins(portal, hf.logins)
         self.vault = BlockingVault(portal, hf.vault)
         self.mail = BlockingMail(portal, hf.mail)
@@ -217,6 +220,14 @@ class BlockingCache:
     def __init__(self, portal: Portal, cache: Caches) -> None:
         made = Blocks(portal, "hf.cache")
         self.invalidate, self.invalidate_tags = made(cache.invalidate), made(cache.invalidate_tags)
+
+
+class BlockingFlags:
+    """`hf.flags`."""
+
+    def __init__(self, portal: Portal, flags: ProgramFlags) -> None:
+        made = Blocks(portal, "hf.flags")
+        self.set, self.unset, self.list = made(flags.set), made(flags.unset), made(flags.list)
 
 
 class BlockingLogins:

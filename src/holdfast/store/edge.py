@@ -231,6 +231,21 @@ RULES: dict[str, dict[str, dict[str, Check]]] = {
         "abandon": {"claim": c.check_key_claim},
         "prune": {"limit": _limit},
     },
+    "Flags": {
+        "set": {
+            "name": _name("flag"),
+            "value": partial(c.check_flag, "value"),
+            "tenant": _if_given("tenant"),
+            "actor": _name("actor"),
+            "reason": c.check_reason,
+        },
+        "unset": {
+            "name": _name("flag"),
+            "tenant": _if_given("tenant"),
+            "actor": _name("actor"),
+            "reason": c.check_reason,
+        },
+    },
     "Visits": {
         "begin": {
             "visit": vi.check_new_visit,

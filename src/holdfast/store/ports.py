@@ -9,6 +9,7 @@ from holdfast.store.blob_ports import Blobs
 from holdfast.store.cache_ports import Cache
 from holdfast.store.event_ports import Groups, Inbox, Outbox, Strays
 from holdfast.store.findings import Finding
+from holdfast.store.flag_ports import Flags
 from holdfast.store.fleet_ports import Guards, Keys, Leases, Schedules, Sessions
 from holdfast.store.job_ports import Claims, Dead, History, Holds, Jobs, Queues, Steps, Tenants, Wakeups
 from holdfast.store.records import (
@@ -80,6 +81,8 @@ class Store(Protocol):
     def keys(self) -> Keys: ...
     @property
     def visits(self) -> Visits: ...
+    @property
+    def flags(self) -> Flags: ...
     @property
     def guards(self) -> Guards: ...
     @property

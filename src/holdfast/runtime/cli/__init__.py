@@ -19,6 +19,7 @@ from holdfast.runtime.cli import (
     dead,
     demo,
     doctor,
+    flags,
     guards,
     health,
     jobs,
@@ -43,7 +44,7 @@ from holdfast.runtime.cli.parser import Parser
 __all__ = ["main"]
 
 GROUPS = (
-    worker, workers, relay, jobs, dead, unknown, outbox, trace, queues, tenants, schedules, sagas, locks, guards, views, cache, vault, blobs, migrate, health, doctor, demo
+    worker, workers, relay, jobs, dead, unknown, outbox, trace, queues, tenants, schedules, sagas, locks, guards, views, cache, vault, flags, blobs, migrate, health, doctor, demo
 )  # fmt: skip
 
 _SILENT = logging.NullHandler()

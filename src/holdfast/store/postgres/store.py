@@ -24,6 +24,7 @@ from holdfast.store.postgres.dead import Dead
 from holdfast.store.postgres.diagnosis import OLDEST_SERVER, Diagnosis
 from holdfast.store.postgres.endings import Endings
 from holdfast.store.postgres.failures import FAILURES, translate
+from holdfast.store.postgres.flags import Flags
 from holdfast.store.postgres.groups import Groups
 from holdfast.store.postgres.guards import Guards
 from holdfast.store.postgres.history import History
@@ -92,6 +93,7 @@ class PostgresStore:
         self.versions = Versions(self)
         self.keys = Keys(self)
         self.visits = Visits(self)
+        self.flags = Flags(self)
         self.guards = Guards(self)
         self.outbox = Outbox(self)
         self.inbox = Inbox(self)

@@ -22,6 +22,7 @@ from holdfast.store.sqlite.claims import Claims
 from holdfast.store.sqlite.connection import Db
 from holdfast.store.sqlite.dead import Dead
 from holdfast.store.sqlite.diagnosis import Diagnosis
+from holdfast.store.sqlite.flags import Flags
 from holdfast.store.sqlite.groups import Groups
 from holdfast.store.sqlite.guards import Guards
 from holdfast.store.sqlite.history import History
@@ -90,6 +91,7 @@ class SqliteStore:
         self.versions = Versions(self)
         self.keys = Keys(self)
         self.visits = Visits(self)
+        self.flags = Flags(self)
         self.guards = Guards(self)
         self.outbox = Outbox(self)
         self.inbox = Inbox(self)

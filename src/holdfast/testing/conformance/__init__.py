@@ -32,6 +32,7 @@ from holdfast.testing.conformance.doubts import DoubtsConformance
 from holdfast.testing.conformance.ends import EndsConformance
 from holdfast.testing.conformance.failing_statements import FailingStatementsConformance
 from holdfast.testing.conformance.finding import CountingConformance, FindingConformance
+from holdfast.testing.conformance.flags import FlagsConformance
 from holdfast.testing.conformance.groups import GroupsConformance
 from holdfast.testing.conformance.guards import GuardsConformance
 from holdfast.testing.conformance.harness import Conformance, SharesGuards, SqliteHarness, StoreHarness
@@ -87,6 +88,7 @@ __all__ = [
     "EndsConformance",
     "FailingStatementsConformance",
     "FindingConformance",
+    "FlagsConformance",
     "GroupsConformance",
     "GuardsConformance",
     "HeldConformance",
@@ -160,6 +162,7 @@ class StoreConformance(
     SchedulesConformance,
     KeysConformance,
     VisitsConformance,
+    FlagsConformance,
     GuardsConformance,
     OutboxConformance,
     RelayingConformance,

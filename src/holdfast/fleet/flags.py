@@ -1,0 +1,76 @@
+"""Flags in the memory of this process: asking costs nothing, and what a person decides arrives within two seconds."""
+
+from __future__ import annotations
+
+import asyncio
+
+from holdfast.kernel.clock import look_after
+from holdfast.kernel.errors import HoldfastError
+from holdfast.kernel.forks import tell_child
+from holdfast.kernel.randomness import jittered
+from holdfast.kernel.spawn import end, spawn
+from holdfast.kernel.telemetry import note
+from holdfast.store.flag_ports import Flags
+from holdfast.store.flag_records import FlagRecord
+
+_EVERY = 1.0  # seconds between two looks
+
+
+class FlagCopy:
+    """All flags, as they were a moment ago. It looks again and again from the first question on, until it is stopped.
+
+    When the store does not answer, what was known last goes on to count; when nothing was known yet, the default does.
+    """
+
+    def __init__(self, flags: Flags) -> None:
+        self._flags = flags
+        self._version = -1
+        self._known: dict[tuple[str, str | None], bool] = {}
+        self._looking: asyncio.Task[None] | None = None
+        tell_child(self)
+
+    def forked(self) -> None:
+        self._looking = None
+
+    async def ask(self, name: str, tenant: str | None, *, default: bool) -> bool:
+        if not self._is_looking:
+            await self._begin()
+        if tenant is not None and (found := self._known.get((name, tenant))) is not None:
+            return found
+        return self._known.get((name, None), default)
+
+    async def look(self) -> None:
+        """See what is new."""
+        if await self._flags.version() != self._version:
+            found = await self._flags.all()
+            self._known = {(each.name, each.tenant): each.value for each in found.flags}
+            self._version = found.version
+
+    async def find(self) -> list[FlagRecord]:
+        return list((await self._flags.all()).flags)
+
+    @property
+    def _is_looking(self) -> bool:
+        task = self._looking
+        return task is not None and not task.done() and task.get_loop() is asyncio.get_running_loop()
+
+    async def _begin(self) -> None:
+        self._looking = spawn(self._look_on(), name="flags")
+        await self._look_once()
+
+    async def _look_on(self) -> None:
+        while True:
+            await look_after(jittered(_EVERY))
+            await self._look_once()
+
+    async def _look_once(self) -> None:
+        try:
+            await self.look()
+        except HoldfastError as error:
+            note("flags.not_read", error=repr(error))
+
+    async def stop(self) -> None:
+        task, self._looking = self._looking, None
+        if task is not None and task.get_loop() is asyncio.get_running_loop():
+            await end(task)
+        self._version = -1  # another time begins with a look

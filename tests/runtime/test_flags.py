@@ -1,0 +1,115 @@
+"""Flags: asked in memory, decided by people, heard of in every process within two seconds."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+
+import pytest
+
+from holdfast import Holdfast
+from holdfast.errors import StoreUnavailable, UsageError
+from holdfast.runtime.cli import main
+
+
+async def test_what_nobody_has_set_is_the_default(hf):
+    assert not await hf.flag("statistics")
+    assert await hf.flag("statistics", default=True)
+
+
+async def test_the_process_that_sets_it_knows_at_once(hf):
+    await hf.flags.set("statistics", True, by="ada", reason="the new page")
+    assert await hf.flag("statistics")
+    [found] = await hf.flags.list()
+    assert (found.name, found.tenant, found.value, found.set_by, found.reason) == (
+        "statistics", None, True, "ada", "the new page",
+    )  # fmt: skip
+    await hf.flags.unset("statistics")
+    assert not await hf.flag("statistics")
+
+
+async def test_a_tenant_counts_before_everyone(hf):
+    await hf.flags.set("fast", True)
+    await hf.flags.set("fast", False, tenant="acme")
+    assert await hf.flag("fast", tenant="other")
+    assert not await hf.flag("fast", tenant="acme", default=True)
+    await hf.flags.unset("fast", tenant="acme")
+    assert await hf.flag("fast", tenant="acme")
+
+
+async def test_other_processes_hear_of_it_within_two_seconds(hf, url):
+    async with Holdfast(url) as other:
+        for value in (True, False):
+            assert await other.flag("fast") is not value
+            began = time.monotonic()
+            await hf.flags.set("fast", value)
+            async with asyncio.timeout(10):
+                while await other.flag("fast") is not value:
+                    await asyncio.sleep(0.01)
+            assert time.monotonic() - began < 2
+
+
+async def test_it_counts_when_its_transaction_has_committed(hf):
+    assert not await hf.flag("fast")
+    async with hf.transaction() as tx:
+        await hf.flags.set("fast", True, tx=tx)
+    async with asyncio.timeout(5):
+        while not await hf.flag("fast"):
+            await asyncio.sleep(0.01)
+
+
+async def test_asking_does_not_ask_the_store(hf, monkeypatch):
+    await hf.flags.set("fast", True)
+    assert await hf.flag("fast")
+
+    async def version():
+        raise StoreUnavailable("gone")
+
+    monkeypatch.setattr(hf.store.flags, "version", version)
+    for _ in range(1000):
+        assert await hf.flag("fast")
+
+
+async def test_without_a_store_the_last_decision_counts_on(tmp_path, notes, monkeypatch):
+    async with Holdfast(f"sqlite:///{tmp_path / 'a.db'}") as hf:
+        await hf.flags.set("fast", True)
+        assert await hf.flag("fast")
+
+        async def version():
+            raise StoreUnavailable("gone")
+
+        monkeypatch.setattr(hf.store.flags, "version", version)
+        async with asyncio.timeout(10):
+            while not any(name == "flags.not_read" for name, _ in notes):
+                await asyncio.sleep(0.05)
+        assert await hf.flag("fast")
+
+
+async def test_a_name_that_is_none_is_refused(hf):
+    for wrong in ("", 7, "a\nb"):
+        with pytest.raises(UsageError):
+            await hf.flag(wrong)
+    with pytest.raises(UsageError, match="value is True or False"):
+        await hf.flags.set("fast", "on")
+
+
+def test_sync_code_asks_and_sets(tmp_path):
+    hf = Holdfast(f"sqlite:///{tmp_path / 'a.db'}")
+    assert not hf.blocking.flag("fast")
+    hf.blocking.flags.set("fast", True)
+    assert hf.blocking.flag("fast")
+    assert [each.name for each in hf.blocking.flags.list()] == ["fast"]
+    assert hf.blocking.flags.unset("fast")
+    hf.blocking.close()
+
+
+def test_the_command_line(tmp_path, capsys):
+    url = f"sqlite:///{tmp_path / 'a.db'}"
+    assert main(["migrate", "--url", url]) == 0
+    assert main(["flags", "set", "fast", "on", "--tenant", "acme", "--reason", "try it", "--url", url]) == 0
+    assert "fast is on for acme." in capsys.readouterr().out
+    assert main(["flags", "--url", url]) == 0
+    assert "acme" in capsys.readouterr().out
+    assert main(["flags", "unset", "fast", "--url", url]) == 1
+    assert "'fast' is not set" in capsys.readouterr().err
+    assert main(["flags", "unset", "fast", "--tenant", "acme", "--url", url]) == 0
