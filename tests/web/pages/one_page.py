@@ -42,7 +42,9 @@ class OnePage:
             Route("/broken", self.fail),
         ]
         handlers = {HTTPException: self.pages.problem, Exception: self.pages.problem}
-        return WithPages(Starlette(routes=routes, exception_handlers=handlers), self.pages, allow=allow)
+        inner = Starlette(routes=routes, exception_handlers=handlers)
+        self.routes = inner.router.routes
+        return WithPages(inner, self.pages, allow=allow)
 
 
 def client(app, base="http://shop.test", **options):

@@ -1,19 +1,18 @@
-"""The token of a form. The session's middleware gives and checks it; this is the one place that knows how to ask."""
+"""The token of a form, which the middleware of sessions gives and checks: this is the one place that asks for it."""
 
 from __future__ import annotations
 
 from markupsafe import Markup
 
 from holdfast.web.asgi import Scope
-
-FIELD = "csrf_token"
-_KEY = "holdfast.csrf"  # in the scope: a function that gives the token
+from holdfast.web.sessions.forms import FIELD
+from holdfast.web.sessions.middleware import CSRF
 
 
 def token_of(scope: Scope) -> str | None:
-    """None when no middleware gives tokens."""
-    give = scope.get(_KEY)
-    return str(give()) if callable(give) else None
+    """None when no middleware gives tokens, or this reader needs none."""
+    give = scope.get(CSRF)
+    return (give() or None) if callable(give) else None
 
 
 def field_of(scope: Scope) -> Markup:
