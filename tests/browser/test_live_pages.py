@@ -203,3 +203,59 @@ async def test_a_button_copies_all_of_an_id(open_page):
         await page.get_by_role("button", name="Copy the id").click()
         assert await page.evaluate("navigator.clipboard.readText()") == "0192f3bd-11c0-7a02-b7c1-6a0d8a1f0001"
         await page.locator(".copy[data-done]").wait_for()
+
+
+async def test_what_fails_in_a_dialog_is_said_in_it_and_stays(open_page, own_server):
+    async with open_page(base=own_server.url, allowed=["status of 500"]) as page:
+        await page.goto("/")
+        await page.get_by_role("button", name="Discard 2 names").click()
+        await page.get_by_label("Reason").fill("kept")
+        await page.route("**/discard", partial(refuse, 500))
+        await page.locator("#discard").get_by_role("button", name="Discard 2 names").click()
+        await page.locator("dialog #status-line", has_text="That did not work (500)").wait_for()
+        asked = int((await change(own_server)).split(" ")[0])
+        while int((await change(own_server)).split(" ")[0]) < asked + 3:
+            await asyncio.sleep(0.05)
+        assert await page.locator("#status-line").is_visible(), "a page that follows does not take it back"
+        assert await page.get_by_label("Reason").input_value() == "kept"
+        await page.unroute("**/discard")
+        await page.locator("#discard").get_by_role("button", name="Discard 2 names").click()
+        await page.get_by_text("2 names are discarded").wait_for()
+        assert not await page.locator("#discard").is_visible()
+        assert await page.locator("#status-line").inner_text() == ""
+
+
+async def test_a_dialog_closes_by_a_click_beside_it_and_not_by_one_that_began_inside(open_page):
+    async with open_page() as page:
+        await page.goto("/")
+        await page.get_by_role("button", name="Discard 2 names").first.click()
+        field = await page.get_by_label("Reason").bounding_box()
+        await page.mouse.move(field["x"] + 50, field["y"] + 10)
+        await page.mouse.down()
+        await page.mouse.move(20, 20)
+        await page.mouse.up()
+        assert await page.locator("#discard").is_visible()
+        await page.mouse.click(20, 20)
+        assert not await page.locator("#discard").is_visible()
+
+
+async def test_a_form_that_is_under_way_is_not_sent_twice(open_page, own_server):
+    async with open_page(base=own_server.url) as page:
+        await page.goto("/form")
+        gate, sent = asyncio.Event(), []
+
+        async def slow(route):
+            if route.request.method == "POST":
+                sent.append(route.request)
+                await gate.wait()
+            await route.continue_()
+
+        await page.route("**/form", slow)
+        await page.get_by_label("Name").fill("Noor")
+        await page.get_by_label("Name").press("Enter")
+        await page.get_by_label("Name").press("Enter")
+        await page.get_by_role("button", name="Add the name").click(force=True)
+        gate.set()
+        await page.get_by_text("Noor is added").wait_for()
+        assert len(sent) == 1
+        assert await page.locator("#people li").all_inner_texts() == ["ada", "eve", "Noor"]

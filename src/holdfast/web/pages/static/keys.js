@@ -1,5 +1,8 @@
 // Dialogs and hotkeys. Without this module a dialog opens by its link, as the target of the address.
 
+let pressed;
+document.addEventListener("pointerdown", (event) => (pressed = event.target));
+
 document.addEventListener("click", (event) => {
   const opener = event.target.closest("[data-dialog]");
   const dialog = opener && document.getElementById(opener.dataset.dialog);
@@ -9,8 +12,10 @@ document.addEventListener("click", (event) => {
     return;
   }
   const closer = event.target.closest("[data-close]");
-  // A click beside the dialog is a click on its backdrop: the box itself is covered by its content.
-  const open = closer ? closer.closest("dialog") : event.target.matches("dialog[open]") && event.target;
+  // A click beside the dialog is a click on its backdrop: the box itself is covered by its content. Who selects text in it
+  // and lets go outside has pressed inside.
+  const isBeside = event.target.matches("dialog[open]") && pressed === event.target;
+  const open = closer ? closer.closest("dialog") : isBeside && event.target;
   if (open?.matches?.(":modal")) {
     event.preventDefault();
     open.close();

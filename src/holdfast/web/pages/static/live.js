@@ -6,6 +6,7 @@ import { parse, swap } from "./swap.js";
 const PATIENCE = 8_000;
 const LONGEST = 15;
 let timer, wait, isAsking;
+let told = ""; // what stands in the line is taken back by who has put it there
 
 /** Ask every `seconds` for the regions of this page. The server answers 204 when nothing has changed. */
 export function follow(seconds) {
@@ -67,5 +68,6 @@ function tell(state, text) {
     each.dataset.live = state;
     each.textContent = state === "ok" ? "Live" : "Not live";
   }
-  say(text);
+  if (text || told) say(text);
+  told = text;
 }

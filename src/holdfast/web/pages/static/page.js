@@ -48,6 +48,7 @@ function refusal(status) {
 }
 
 export function show(fresh, target = "body") {
+  say("");
   document.title = fresh.title;
   for (const name of ["lang", "data-theme", "data-zone"]) {
     const value = fresh.documentElement.getAttribute(name);
@@ -59,12 +60,23 @@ export function show(fresh, target = "body") {
     const now = old === document.body ? fresh.body : old.id && fresh.getElementById(old.id);
     if (now) swap(old, now);
   }
-  say("");
   document.dispatchEvent(new Event("holdfast:shown"));
 }
 
 /** One line that is read out: what does not work now, and what is done about it. Empty: all is well. */
 export function say(text) {
-  const line = document.getElementById("status-line");
-  if (line && line.textContent !== text) line.textContent = text;
+  const line = document.getElementById("status-line") ?? newLine();
+  if (line.textContent === text) return;
+  // What stands outside of an open dialog is neither seen nor read out.
+  const place = (text && document.querySelector("dialog:modal")) || document.body;
+  if (line.parentNode !== place) place.append(line);
+  line.textContent = text;
+}
+
+function newLine() {
+  const line = document.createElement("p");
+  line.id = "status-line";
+  line.role = "status";
+  line.dataset.keep = "";
+  return line;
 }
