@@ -7,4 +7,6 @@ from test_pages import pasted
 
 
 def test_the_page_on_blobs_prints_what_it_says(tmp_path):
-    assert pasted("docs/blobs.md", tmp_path) == "".join(blocks("docs/blobs.md", "text"))
+    printed = pasted("docs/blobs.md", tmp_path)
+    assert printed
+    assert printed == "".join(blocks("docs/blobs.md", "text"))

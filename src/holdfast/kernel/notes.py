@@ -212,6 +212,7 @@ _PROCESS = (
     ("reply.unheard", "count", DEBUG, "{count} answers found nobody who waits for them: their event loop is closed"),
 )  # fmt: skip
 _WEB = (
+    ("upload.not_discarded", "object error", WARNING, "the bytes {object} of an upload that was refused could not be removed, and are swept later: {error}"),
     ("request.failed", "method path code error", ERROR, "{method} {path} failed: {error}"),
     ("request.refused", "method path code error", WARNING, "{method} {path} is answered with {code}: {error}"),
     ("request.shed", "why", WARNING, "a request is refused, as too much is waiting: {why}"),

@@ -7,10 +7,12 @@ from holdfast.web.idempotency.request import request_session, request_tx
 from holdfast.web.limits.bodies import BodyLimits
 from holdfast.web.limits.rates import RateLimit, RateLimits
 from holdfast.web.limits.shedding import Shedding
-from holdfast.web.problems import Problem, Problems, problem_of
+from holdfast.web.problems import Problem, ProblemError, Problems, problem_of
 from holdfast.web.sessions.middleware import Sessions
 from holdfast.web.sessions.session import Session, session_of
 from holdfast.web.signed_files import SignedFiles
+from holdfast.web.uploads.receiver import Form as UploadForm
+from holdfast.web.uploads.receiver import Received, Uploads
 
 __all__ = [
     "BodyLimits",
@@ -18,13 +20,17 @@ __all__ = [
     "IdempotencyKeys",
     "Login",
     "Problem",
+    "ProblemError",
     "Problems",
     "RateLimit",
     "RateLimits",
+    "Received",
     "Session",
     "Sessions",
     "Shedding",
     "SignedFiles",
+    "UploadForm",
+    "Uploads",
     "problem_of",
     "request_session",
     "request_tx",

@@ -8,6 +8,7 @@ from typing import Any
 
 import msgspec
 
+from holdfast.blobs import errors as b
 from holdfast.kernel import errors as e
 from holdfast.kernel.context import context
 from holdfast.kernel.telemetry import note
@@ -79,13 +80,32 @@ _PROBLEMS: tuple[tuple[type[BaseException], Problem], ...] = (
         detail="Read it again, and decide anew.")),
     (e.LockHeld, Problem(
         status=409, title="Somebody else is working on it", code="LOCKED", retry_after=_SOON)),
+    (b.BlobMissing, Problem(status=404, title="There is no such file", code="FILE_NOT_FOUND")),
+    (b.BlobQuarantined, Problem(status=403, title="This file is held back", code="FILE_QUARANTINED")),
+    (b.BlobExists, Problem(status=409, title="There is a file of this name", code="FILE_EXISTS")),
+    (b.BlobTooLarge, Problem(status=413, title="A file is too large", code="FILE_TOO_LARGE")),
+    (b.BlobMismatch, Problem(
+        status=422, title="The file is not the one that was announced", code="FILE_MISMATCH", detail="Nothing of it was kept. Send it again.")),
+    (b.BlobUnavailable, Problem(
+        status=503, title="Files can be neither stored nor read now", code="FILES_UNAVAILABLE", retry_after=_SOON,
+        detail="Nothing was stored. Send the same request again.")),
     (e.ViewBehind, Problem(
         status=503, title="The latest change cannot be shown yet", code="VIEW_BEHIND", retry_after=1)),
 )  # fmt: skip
 
 
+class ProblemError(e.HoldfastError):
+    """A request that is refused with this problem."""
+
+    def __init__(self, problem: Problem) -> None:
+        super().__init__(f"{problem.title}. {problem.detail}".strip())
+        self.problem = problem
+
+
 def problem_of(error: BaseException) -> Problem:
     """The answer to a request that failed with this. It says nothing of what is inside."""
+    if isinstance(error, ProblemError):
+        return error.problem
     found = next((problem for kind, problem in _PROBLEMS if isinstance(error, kind)), INTERNAL)
     after = getattr(error, "retry_after", None)
     if isinstance(error, e.Refused) and after is not None:
