@@ -60,7 +60,14 @@ class Enqueuer:
                     await self._hooks.tell("on_enqueued", job)
         returns = task.signature.returns
         return [
-            Handle(self._store, each.id, ends=self._ends, created=each.created, returns=returns)
+            Handle(
+                self._store,
+                each.id,
+                ends=self._ends,
+                created=each.created,
+                standing=each.standing,
+                returns=returns,
+            )
             for each in stored
         ]
 
@@ -105,6 +112,7 @@ def _shared(task: Task[Any, Any], given: Options, first: str) -> dict[str, Any]:
         "deadline": around.deadline,
         "within": time_left(),
         "unique": given.unique,
+        "replace": given.replace,
         "ordered": given.ordered,
         "by_time": by_time(given.order_by),
         "tenant": given.tenant,

@@ -10,7 +10,7 @@ from holdfast.kernel.clock import look_after, monotonic
 from holdfast.kernel.codec import decode_stored
 from holdfast.kernel.errors import JobCancelled, JobDead, JobMissing, JobUnknown
 from holdfast.store.ports import Store
-from holdfast.store.records import JobRecord
+from holdfast.store.records import JobRecord, Standing
 from holdfast.store.states import State
 
 R = TypeVar("R")
@@ -25,7 +25,10 @@ class Canceller(Protocol):
 
 @must_await_all("handle")
 class Handle(Generic[R]):
-    """What `enqueue` returns. `created` is False when a job with the same unique key was there already."""
+    """What `enqueue` returns. `created` is False when a job with the same unique key was there already.
+
+    Then `standing` tells of that one: its id, its state, when it is due, and whether it was replaced (`replace=True`).
+    """
 
     def __init__(
         self,
@@ -34,10 +37,11 @@ class Handle(Generic[R]):
         *,
         ends: Canceller,
         created: bool = True,
+        standing: Standing | None = None,
         returns: Any = Any,
     ) -> None:
         self._store, self._ends = store, ends
-        self.id, self.created, self._returns = job_id, created, returns
+        self.id, self.created, self.standing, self._returns = job_id, created, standing, returns
 
     async def record(self) -> JobRecord:
         """The job as it is stored now."""

@@ -21,6 +21,7 @@ class Options(msgspec.Struct, frozen=True, kw_only=True):
     priority: int | None = None  # higher runs first
     queue: str | None = None
     unique: str | None = None  # at most one job with this key that is not over
+    replace: bool | None = None  # a queued job with the same unique key gets this time and these arguments
     ordered: str | None = None  # one at a time with this key, in the order of enqueueing
     order_by: str | None = None  # "time": in the order of their times instead
     tenant: str | None = None  # tenants of one queue take turns

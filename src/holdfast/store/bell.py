@@ -81,7 +81,8 @@ def news_of(jobs: Sequence[NewJob], answers: Sequence[Enqueued]) -> set[str]:
     """The queues in which one of these jobs can be taken, or looked at by promote, from now on."""
     news: set[str] = set()
     for job, answer in zip(jobs, answers, strict=True):
-        if answer.created and _is_soon(job):
+        replaced = answer.standing is not None and answer.standing.replaced
+        if (answer.created or replaced) and _is_soon(job):
             news.add(job.queue)
             if job.keyed:
                 news.add(ARRIVED)

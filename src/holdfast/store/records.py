@@ -39,6 +39,7 @@ class NewJob(msgspec.Struct, frozen=True, kw_only=True, gc=False):  # texts and 
         None  # the same in seconds from now, on the database's clock; the earlier of the two counts
     )
     unique: str | None = None  # at most one job with this key that is not over
+    replace: bool = False  # a queued one with this key gets the time and the arguments of this
     ordered: str | None = None  # one at a time with this key, in the order of enqueueing
     by_time: bool = False  # in the order of their times instead
     concurrency: str | None = None  # at most `concurrency_limit` at a time with this key
@@ -65,6 +66,8 @@ class NewJob(msgspec.Struct, frozen=True, kw_only=True, gc=False):  # texts and 
         check_args(self.args)
         _check_times(self)
         _check_keys(self)
+        if self.replace is not False:
+            _check_replace(self)
         if self.by_time is not False:
             _check_by_time(self)
 
@@ -203,6 +206,13 @@ def _check_by_time(job: NewJob) -> None:
         )
 
 
+def _check_replace(job: NewJob) -> None:
+    if type(job.replace) is not bool:
+        raise UsageError(f"replace is True or False, not {show(job.replace)}.")
+    if job.replace and job.unique is None:
+        raise UsageError("replace=True replaces the job with the same unique key: give unique, too.")
+
+
 def _check_key(job: NewJob, kind: str) -> None:
     _set(job, kind, check_name(kind, getattr(job, kind)))
 
@@ -217,9 +227,27 @@ def _check_concurrency(job: NewJob) -> None:
     _set(job, "concurrency_limit", check_int("concurrency_limit", job.concurrency_limit, 1, 10_000))
 
 
-class Enqueued(msgspec.Struct, frozen=True, gc=False):
+class Standing(msgspec.Struct, frozen=True):
+    """The job that had the unique key already, as it is after this call."""
+
+    id: str
+    state: State
+    due_at: float | None  # None: at once, or whenever its guard, its order or its tenant lets it go
+    replaced: bool = False  # it has the time and the arguments of this call; else it was left alone
+
+
+class Enqueued(msgspec.Struct, frozen=True, gc=False, eq=False):
+    """Two answers are the same when they name the same job: what stood there changes with time."""
+
     id: str  # of the stored job: the one there was, when a unique key was taken
     created: bool
+    standing: Standing | None = None  # of one that was not created
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Enqueued) and (self.id, self.created) == (other.id, other.created)
+
+    def __hash__(self) -> int:
+        return hash((self.id, self.created))
 
 
 class JobRecord(msgspec.Struct, frozen=True, kw_only=True):

@@ -38,7 +38,7 @@ def inline(hf: Holdfast, *, raise_dead: bool = False, most: int = 1_000) -> Gene
         handles = await send(task, jobs, given)
         if given.tx is None:
             for handle in handles:
-                if handle.created:
+                if handle.created or (handle.standing is not None and handle.standing.replaced):
                     await runs.run(handle.id)
         return handles
 

@@ -8,9 +8,11 @@ from typing import Any
 
 from holdfast.kernel.errors import StoreUnavailable, TooManyWaiting
 from holdfast.store.postgres.locks import nobody_in
+from holdfast.store.postgres.replacing import look, meet
 from holdfast.store.postgres.rows import SOON
-from holdfast.store.records import UNBOUNDED, Enqueued, NewJob
+from holdfast.store.records import UNBOUNDED, Enqueued, NewJob, Standing
 from holdfast.store.statements import Procedure, Statement
+from holdfast.store.states import State
 from holdfast.store.turns import turns
 
 _LOOKS = 10  # for the holder of a unique key that ends just as we look for it
@@ -44,13 +46,45 @@ def enqueue(
         if job.unique is not None:
             first.setdefault(job.unique, job)
     once = [job for job in jobs if job.unique is None or first[job.unique] is job]
-    holders = yield from _store(once, again=again, impatient=impatient)
-    answers = []
+    stands = yield from _replace(once)
+    left = [job for job in once if job.id not in stands]
+    for _ in range(_LOOKS):
+        if not left:
+            break
+        holders = yield from _store(left, again=again, impatient=impatient)
+        taken = [job for job in left if holders.get(job.id, job.id) != job.id]
+        stands |= yield from _look([job for job in taken if not job.replace], holders)
+        stands |= yield from _replace(taken)  # what was taken after we looked
+        left = [job for job in taken if job.id not in stands]
+    if left:
+        raise _busy(left[0])
+    return [_answer(job, job if job.unique is None else first[job.unique], stands) for job in jobs]
+
+
+def _answer(job: NewJob, chosen: NewJob, stands: Mapping[str, Standing]) -> Enqueued:
+    """`chosen`: the first with its key in this call."""
+    standing = stands.get(chosen.id)
+    if standing is None and chosen is not job:
+        standing = Standing(chosen.id, State.QUEUED, chosen.at)
+    return Enqueued(chosen.id if standing is None else standing.id, standing is None, standing)
+
+
+def _replace(jobs: Sequence[NewJob]) -> Procedure[dict[str, Standing]]:
+    """By id, what stands under the keys of those that would replace it. In the order of the keys, as everyone locks them."""
+    stands: dict[str, Standing] = {}
+    for job in sorted((job for job in jobs if job.replace), key=lambda job: job.unique or ""):
+        met = yield from meet(job)
+        if met is not None and met.id != job.id:
+            stands[job.id] = met
+    return stands
+
+
+def _look(jobs: Sequence[NewJob], holders: Mapping[str, str]) -> Procedure[dict[str, Standing]]:
+    stands: dict[str, Standing] = {}
     for job in jobs:
-        chosen = job if job.unique is None else first[job.unique]
-        holder = holders.get(chosen.id, chosen.id)
-        answers.append(Enqueued(holder, holder == job.id))
-    return answers
+        if (found := (yield from look(holders[job.id]))) is not None:
+            stands[job.id] = found
+    return stands
 
 
 def _store(jobs: Sequence[NewJob], *, again: bool, impatient: bool) -> Procedure[Mapping[str, str]]:
@@ -68,8 +102,12 @@ def _store(jobs: Sequence[NewJob], *, again: bool, impatient: bool) -> Procedure
             left = [job for job in left if job.id not in holders]
         if not left:
             return holders
-    raise StoreUnavailable(
-        f"The unique key {left[0].unique!r} was taken and freed {_LOOKS} times while the job was being stored. "
+    raise _busy(left[0])
+
+
+def _busy(job: NewJob) -> StoreUnavailable:
+    return StoreUnavailable(
+        f"The unique key {job.unique!r} was taken and freed {_LOOKS} times while the job was being stored. "
         "Nothing was stored; try again."
     )
 

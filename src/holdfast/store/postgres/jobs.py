@@ -30,6 +30,7 @@ from holdfast.store.postgres.rows import LIVE, OVER, to_record
 from holdfast.store.postgres.subject import Home, Subject
 from holdfast.store.postgres.wakeups import TELLING, payload_of
 from holdfast.store.records import Cancelled, Count, Enqueued, JobRecord, NewJob, id_range
+from holdfast.store.replacing import answers_again
 from holdfast.store.statements import Procedure, Statement
 from holdfast.store.states import Held, State
 from holdfast.store.story import Entry, entries_of
@@ -150,7 +151,7 @@ class Jobs(Subject):
         """Ids are the caller's, so a call whose answer was lost is simply made again."""
         make = partial(enqueue, jobs, again=again)
         try:
-            if begin is None and is_single(jobs) and not again:
+            if begin is None and is_single(jobs) and not again and not any(job.replace for job in jobs):
                 return await self._database.write(make)
             return await self._database.atomic(make, begin=begin or BEGIN)
         except CommitUnknown as unknown:
@@ -159,7 +160,8 @@ class Jobs(Subject):
     async def _repeated(self, jobs: Sequence[NewJob]) -> list[Enqueued]:
         for _ in range(_TRIES - 1):
             try:
-                return await self._database.atomic(partial(enqueue, jobs, again=True))
+                answers = await self._database.atomic(partial(enqueue, jobs, again=True))
+                return answers_again(jobs, answers, CommitUnknown("It happened or it did not."))
             except CommitUnknown as unknown:
                 lost = unknown
         raise lost

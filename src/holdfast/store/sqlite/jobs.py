@@ -15,11 +15,13 @@ from holdfast.store.batching import Batcher
 from holdfast.store.bell import EVERYONE, STOP, news_of
 from holdfast.store.edge import checked
 from holdfast.store.moving import Move
-from holdfast.store.records import Cancelled, Count, Enqueued, JobRecord, NewJob, id_range
+from holdfast.store.records import Cancelled, Count, Enqueued, JobRecord, NewJob, Standing, id_range
+from holdfast.store.replacing import answers_again
 from holdfast.store.sqlite import counting, finding
 from holdfast.store.sqlite.connection import Db
 from holdfast.store.sqlite.moves import end_parked, end_queued, pass_on
 from holdfast.store.sqlite.moving import move
+from holdfast.store.sqlite.replacing import check_replaced, meet
 from holdfast.store.sqlite.rows import RECORD, Row, to_record
 from holdfast.store.sqlite.subject import File, Subject
 from holdfast.store.states import Held, State
@@ -65,10 +67,20 @@ def enqueue(db: Db, jobs: Sequence[NewJob], *, free: Collection[str] = ()) -> li
         return [Enqueued(job.id, True) for job in jobs]
     twins = _twins(db, once, known)
     new = [job for job in once if job.id not in known and job.id not in twins]
+    stored = {job.id for job in new}
+    for job in once:
+        if job.id in twins and twins[job.id] not in stored:
+            check_replaced(db, job, twins[job.id])
     _refuse_crowd(db, new)
     if new:
         _insert(db, new, free)
-    return [Enqueued(twins.get(job.id, job.id), job.id not in twins) for job in jobs]
+    standing = {job.id: _meet(db, job, twins[job.id], stored) for job in once if job.id in twins}
+    return [Enqueued(twins.get(job.id, job.id), job.id not in twins, standing.get(job.id)) for job in jobs]
+
+
+def _meet(db: Db, job: NewJob, holder: str, stored: Collection[str]) -> Standing:
+    expires_at, deadline = _expires_at(job, db.now), _deadline(job, db.now)
+    return meet(db, job, holder, expires_at=expires_at, deadline=deadline, is_new=holder in stored)
 
 
 def _known(db: Db, jobs: Sequence[NewJob]) -> set[str]:
@@ -282,13 +294,15 @@ class Jobs(Subject):
         lost: CommitUnknown | None = None
         for _ in range(_TRIES):
             try:
-                return await self._file.write(call)
+                answers = await self._file.write(call)
             except CommitUnknown as unknown:
                 lost = unknown  # the ids are the caller's, so the call is simply made again
             except (StoreError, NotOpen) as error:
                 if lost is None:
                     raise
                 raise lost from error  # "nothing was stored" would be a guess: the try before may have committed
+            else:
+                return answers_again(jobs, answers, lost)
         assert lost is not None
         raise lost
 

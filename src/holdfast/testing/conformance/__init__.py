@@ -50,6 +50,7 @@ from holdfast.testing.conformance.outbox import OutboxConformance
 from holdfast.testing.conformance.pauses import DueOrderConformance, PausesConformance
 from holdfast.testing.conformance.queues import QueuesConformance
 from holdfast.testing.conformance.relaying import RelayingConformance
+from holdfast.testing.conformance.replacing import ReplacingConformance
 from holdfast.testing.conformance.saga_families import SagaFamiliesConformance
 from holdfast.testing.conformance.saga_people import SagaPeopleConformance
 from holdfast.testing.conformance.saga_waits import SagaWaitsConformance
@@ -106,6 +107,7 @@ __all__ = [
     "PausesConformance",
     "QueuesConformance",
     "RelayingConformance",
+    "ReplacingConformance",
     "SagaFamiliesConformance",
     "SagaPeopleConformance",
     "SagaWaitsConformance",
@@ -150,6 +152,7 @@ class StoreConformance(
     UnknownConformance,
     DoubtsConformance,
     EndsConformance,
+    ReplacingConformance,
     WakeupsConformance,
     DueOrderConformance,
     PausesConformance,
