@@ -3,27 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qsl, urlencode
 
-from jinja2 import ChoiceLoader, Environment, FileSystemLoader, PackageLoader, PrefixLoader, StrictUndefined
 from starlette.requests import Request
 from starlette.responses import HTMLResponse, RedirectResponse, Response
 
-from holdfast.kernel.clock import now
 from holdfast.kernel.errors import UsageError
 from holdfast.kernel.names import check_seconds
 from holdfast.kernel.show import show
-from holdfast.web.asgi import path_of
-from holdfast.web.pages import csrf, readers, regions, tables, trouble
+from holdfast.web.pages import readers, regions, trouble
 from holdfast.web.pages.accents import Accent, accent_of, style_of
 from holdfast.web.pages.assets import Assets
-from holdfast.web.pages.filters import add_filters, zone_of
-
-ROOT = "holdfast.pages.root"  # in the scope: where this app is mounted, set by WithPages
-_UI = "holdfast/ui.html"
+from holdfast.web.pages.givens import Givens, environment, root_of
 
 
 class Pages:
@@ -49,15 +42,13 @@ class Pages:
     ) -> None:
         if not Path(templates).is_dir():
             raise UsageError(f"templates={show(str(templates))} is no folder.")
-        self.name, self._zone, self._context = name, zone, context
-        self._follow = check_seconds("follow", follow, minimum=0.05)
+        self.name = name
         self.assets = Assets(Path(static) if static else None, {"accent.css": style_of(accent_of(accent))})
-        if isinstance(zone, str):
-            _checked_zone(zone)
-        self.env = _environment(Path(templates))
-        self._problem = (
-            "problem.html" if (Path(templates) / "problem.html").is_file() else "holdfast/problem.html"
-        )
+        self.env = environment(Path(templates))
+        every = check_seconds("follow", follow, minimum=0.05)
+        self._givens = Givens(self.env, self.assets, name=name, zone=zone, follow=every, more=context)
+        has_own = (Path(templates) / "problem.html").is_file()
+        self._problem = "problem.html" if has_own else "holdfast/problem.html"
 
     def render(
         self,
@@ -76,7 +67,7 @@ class Pages:
         if names and version is not None and (same := self.unchanged(request, version)) is not None:
             return same
         found, told = regions.Regions(), None if names else readers.told_to(request)
-        context = self._values(request, found, version, told, values or {})
+        context = {**self._givens.of(request, found, version, told), **(values or {})}
         html = self.env.get_template(template).render(context)
         parts = found.parts(names) if names else None
         if parts is None:
@@ -129,51 +120,6 @@ class Pages:
         """A path of this app, with the prefix under which it is mounted."""
         return root_of(request) + path
 
-    def _values(
-        self,
-        request: Request,
-        found: regions.Regions,
-        version: object,
-        told: readers.Told | None,
-        values: Mapping[str, Any],
-    ) -> dict[str, Any]:
-        root, told_zone = root_of(request), readers.zone_name_of(request)
-        query = dict(parse_qsl(request.url.query))
-        zone = self._zone(request) if callable(self._zone) else self._zone or told_zone or "UTC"
-
-        def version_now(names: tuple[str, ...] = ()) -> str:
-            return found.version(names) if version is None else regions.version_of(request.scope, version)
-
-        kit = {
-            "request": request,
-            "name": self.name,
-            "now": datetime.fromtimestamp(now(), UTC),
-            "zone": _checked_zone(zone),
-            "asks_zone": self._zone is None,
-            "theme": readers.theme_of(request),
-            "told": told,
-            "follow": self._follow,
-            "root": root,
-            "path": path_of({"path": request.scope["path"], "root_path": root}),
-            "url": lambda path: root + path,
-            "asset": lambda name: root + self.assets.address(name),
-            "csrf_field": lambda: csrf.field_of(request.scope),
-            "region": found.region,
-            "version": version_now,
-            "query": query,
-            "sort_link": lambda word: tables.sort_link(query, word),
-            "sorted_by": lambda word: tables.sorted_by(query, word),
-        }
-        shared = {**kit, **(self._context(request) if self._context else {})}
-        return {**shared, **values, "ui": self.env.get_template(_UI).make_module(shared)}
-
-
-def root_of(request: Request) -> str:
-    found = request.scope.get(ROOT)
-    if found is None:
-        raise UsageError("The app has no WithPages around it: app = WithPages(app, pages).")
-    return str(found)
-
 
 def _regions_answer(request: Request, parts: str, version: str) -> Response:
     # One address has two answers: a cache must keep neither, else "back" shows a fragment.
@@ -185,21 +131,3 @@ def _regions_answer(request: Request, parts: str, version: str) -> Response:
     if regions.seen(request.scope) == version:
         return Response(None, 204, fields)
     return HTMLResponse(parts, 200, fields)
-
-
-def _environment(templates: Path) -> Environment:
-    kit = PrefixLoader({"holdfast": PackageLoader("holdfast.web.pages", "templates/holdfast")})
-    loader = ChoiceLoader([kit, FileSystemLoader(templates)])
-    environment = Environment(
-        autoescape=True, loader=loader, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
-    )
-    add_filters(environment)
-    return environment
-
-
-def _checked_zone(name: str) -> str:
-    try:
-        zone_of(name)
-    except (KeyError, ValueError, OSError):
-        raise UsageError(f"zone={show(name)} is no time zone; name one as in Europe/Zurich.") from None
-    return name

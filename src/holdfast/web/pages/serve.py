@@ -11,8 +11,9 @@ from holdfast.web.asgi import App, Receive, Scope, Send, path_of
 from holdfast.web.pages import readers
 from holdfast.web.pages.assets import serve
 from holdfast.web.pages.forms import Form, FormRefused
+from holdfast.web.pages.givens import ROOT
 from holdfast.web.pages.headers import PageHeaders
-from holdfast.web.pages.kit import ROOT, Pages
+from holdfast.web.pages.kit import Pages
 
 _THEME = "/-/theme"
 
