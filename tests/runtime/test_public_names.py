@@ -20,7 +20,7 @@ OF_SAGA_RUN = """cancel cancel_sync created id record record_sync result result_
     status_sync"""
 
 OF_HOLDFAST = """blobs blocking cache cached choreography cron dead emit emit_sync event every guard guards jobs lock mail migrate on on_dead outbox
-    queues resource saga sagas session sqlalchemy store task tenants transaction undo unknown use vault versions view views worker workers"""
+    queues resource saga sagas session sqlalchemy store task tenants transaction undo unknown use vault versions view views worker workers working"""
 
 
 def public(thing):

@@ -27,6 +27,7 @@ from holdfast.jobs.strays import Strays
 from holdfast.jobs.upkeep import KEEP, Upkeep
 from holdfast.jobs.upkeep import TTL as UPKEEP_TTL
 from holdfast.jobs.worker import Worker
+from holdfast.jobs.working import Work
 from holdfast.kernel.clock import monotonic
 from holdfast.kernel.errors import TROUBLE, UsageError
 from holdfast.kernel.here import host, version
@@ -212,6 +213,13 @@ class WorkerService:
     def trouble(self) -> str | None:
         """What is wrong, for a person; None when all is well."""
         return "; ".join(found for ask in self._troubles if (found := ask())) or None
+
+    @property
+    def work(self) -> Work:
+        """What it does now."""
+        takes = self.is_running and self._stopping is None
+        why = self.trouble() if takes else "it is leaving" if self._stopping is not None else "it is starting"
+        return Work(running=takes, jobs=0 if self.worker is None else len(self.worker.runs), trouble=why)
 
     async def __aenter__(self) -> Self:
         await self.start()

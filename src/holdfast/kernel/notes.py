@@ -187,6 +187,8 @@ _BLOBS = (
     ("blob.link_refused", "method path error", WARNING, "a link to a blob was refused, {method} {path}: {error}"),
 )  # fmt: skip
 _METRICS = (
+    ("port.opened", "address port", INFO, "probes and metrics are served at {address}:{port}"),
+    ("port.failed", "error", ERROR, "a request for probes or metrics failed: {error}"),
     ("metrics.untidy", "error", DEBUG, "numbers of processes that are gone are not counted up yet: {error}"),
     ("metrics.failed", "error", ERROR, "runs were not counted: {error}"),
     ("metrics.no_figures", "error", WARNING, "the figures of the fleet are missing: {error}"),

@@ -28,6 +28,7 @@ from holdfast.jobs.registry import Registry
 from holdfast.jobs.service import GRACE, LEASE, WorkerService
 from holdfast.jobs.unknown import UnknownJobs
 from holdfast.jobs.upkeep import KEEP
+from holdfast.jobs.working import Work
 from holdfast.kernel.awaits import block_around
 from holdfast.kernel.errors import StoreUnavailable, UsageError
 from holdfast.kernel.forks import tell_child
@@ -310,6 +311,20 @@ class Holdfast(Declaring, DeclaringEnds, DeclaringSagas, DeclaringViews, Declare
         )
         self._workers.add(service)
         return service
+
+    def working(self) -> Work | None:
+        """What the workers of this process do now; None: there are none. Probes show it."""
+        if self._inside.work_elsewhere is not None:
+            return self._inside.work_elsewhere()
+        found = [each.work for each in self._workers if each.is_active]
+        if not found:
+            return None
+        troubles = [each.trouble for each in found if each.trouble is not None]
+        return Work(
+            running=all(each.running for each in found),
+            jobs=sum(each.jobs for each in found),
+            trouble="; ".join(troubles) or None,
+        )
 
     def _services(self, name: str, lease: float) -> list[Service]:
         return [service for make in self._inside.beside for service in make(name, lease)]

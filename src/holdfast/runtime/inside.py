@@ -12,6 +12,7 @@ from holdfast.jobs.blocking import Portal
 from holdfast.jobs.enqueue import Enqueuer
 from holdfast.jobs.hooks import Hooks
 from holdfast.jobs.registry import Registry
+from holdfast.jobs.working import Work
 from holdfast.kernel.service import Service
 from holdfast.runtime.config import Location
 from holdfast.sqlalchemy.engines import Engines
@@ -38,6 +39,7 @@ class Inside:
     forked: Callable[[], None]  # called in a child of the process
     # What each worker runs beside its jobs, made for its name and lease.
     beside: list[Callable[[str, float], Sequence[Service]]] = field(default_factory=list)
+    work_elsewhere: Callable[[], Work] | None = None  # of a supervisor: what its processes do
     location: Location = field(init=False)
     portal: Portal = field(init=False)
     engines: Engines = field(init=False)

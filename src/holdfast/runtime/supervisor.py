@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 import signal
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 
 from holdfast.kernel.clock import monotonic, sleep, timeout
 from holdfast.kernel.ids import new_id
@@ -32,10 +32,18 @@ class Supervisor:
     """`command` makes the command line of a worker from its name; `rescue` puts back what a dead one held."""
 
     def __init__(
-        self, command: Callable[[str], list[str]], rescue: Rescue, *, count: int, grace: float, burst: bool
+        self,
+        command: Callable[[str], list[str]],
+        rescue: Rescue,
+        *,
+        count: int,
+        grace: float,
+        burst: bool,
+        environment: Mapping[str, str] | None = None,
     ) -> None:
         self._command, self._rescue, self._count = command, rescue, count
         self._grace, self._burst = grace, burst
+        self._environment = {SUPERVISOR: str(os.getpid()), **(environment or {})}  # beside our own
         self._leaving = asyncio.Event()
         self._at_once = False
         self._children: dict[str, Child] = {}
@@ -71,7 +79,7 @@ class Supervisor:
 
     async def _live(self, name: str) -> int:
         try:
-            child = await start_child(self._command(name), {SUPERVISOR: str(os.getpid())})
+            child = await start_child(self._command(name), self._environment)
         except Exception as error:  # noqa: BLE001  no memory, no descriptors: there may be some later
             note("child.not_started", error=repr(error))
             return _NOT_STARTED

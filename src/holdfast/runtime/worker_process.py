@@ -5,6 +5,8 @@ from __future__ import annotations
 import asyncio
 import gc
 import signal
+from collections.abc import AsyncGenerator
+from contextlib import AsyncExitStack, asynccontextmanager
 from functools import partial
 
 import msgspec
@@ -17,9 +19,11 @@ from holdfast.kernel.processes import exit_now, unless_ended
 from holdfast.kernel.signals import on_signals
 from holdfast.kernel.spawn import end, one_over, spawn, start
 from holdfast.kernel.telemetry import note
+from holdfast.kernel.watchdog import Watchdog
 from holdfast.observe.output import last_words
 from holdfast.runtime.app import Holdfast
 from holdfast.runtime.inside import inside
+from holdfast.runtime.port import has_metrics, served, telling
 
 EXIT_STUCK = 70  # a run could not be stopped: the process ended itself
 EXIT_SHARE_DONE = 75  # between a child and its supervisor: it has done its share, and there may be more
@@ -37,6 +41,9 @@ class WorkerOptions(msgspec.Struct, frozen=True, kw_only=True):
     grace: float = GRACE
     burst: bool = False  # leave when there is nothing to do
     max_tasks: int | None = None  # leave after so many runs
+    probe: str | None = None  # where probes and metrics are served: host:port
+    counts: bool = False  # its supervisor serves them
+    watchdog: float | None = None  # seconds for which its event loop may stand still
     supervised: bool = False  # someone starts the next process, and is told why this one left
 
 
@@ -50,7 +57,7 @@ async def run_worker(hf: Holdfast, options: WorkerOptions) -> int:
         stuck=lambda: _stuck("a task blocks the event loop, and the time to leave is over"),
     )
     try:
-        async with hf:
+        async with _seen(hf, options), hf:
             service = hf.worker(options.queues, lease=options.lease, grace=options.grace, stuck=_stuck)
             service.name = options.name or service.name  # its supervisor has made one, and knows it by that
             if await _started(service, leaving):
@@ -67,6 +74,20 @@ async def run_worker(hf: Holdfast, options: WorkerOptions) -> int:
         forget()
     unless_ended(max(_BEHIND, leaving.until - monotonic()), partial(_end_threads, code))
     return code
+
+
+@asynccontextmanager
+async def _seen(hf: Holdfast, options: WorkerOptions) -> AsyncGenerator[None, None]:
+    """Probes are answered before the database is: so they can say that it is not there."""
+    async with AsyncExitStack() as stack:
+        if options.watchdog is not None:
+            why = f"the event loop has stood still for {options.watchdog:g} s"
+            stack.callback(Watchdog(options.watchdog, partial(_stuck, why)).stop)
+        if options.probe is not None:
+            await stack.enter_async_context(served(hf, options.probe))
+        if options.counts or (options.probe is not None and has_metrics()):
+            await stack.enter_async_context(telling(hf))
+        yield
 
 
 class _Leaving:

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from contextlib import AbstractAsyncContextManager
-from typing import Any, Protocol
+from typing import Any, Protocol, runtime_checkable
+
+import msgspec
 
 from holdfast.store.blob_ports import Blobs
 from holdfast.store.cache_ports import Cache
@@ -42,6 +44,21 @@ class Audit(Protocol):
 class Diagnosis(Protocol):
     async def examine(self, *, processes: int = 1) -> tuple[Finding, ...]:
         """Look for whatever could break a promise, for so many worker processes. Changes nothing; needs no open store."""
+
+
+class PoolUse(msgspec.Struct, frozen=True):
+    """Connections of this process to the database."""
+
+    used: int
+    allowed: int
+    waiting: int  # callers that wait for one
+
+
+@runtime_checkable
+class HasPool(Protocol):
+    """A store that has connections, and tells how many are in use."""
+
+    def pool_use(self) -> PoolUse: ...
 
 
 class Store(Protocol):

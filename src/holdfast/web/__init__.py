@@ -7,6 +7,8 @@ from holdfast.web.idempotency.request import request_session, request_tx
 from holdfast.web.limits.bodies import BodyLimits
 from holdfast.web.limits.rates import RateLimit, RateLimits
 from holdfast.web.limits.shedding import Shedding
+from holdfast.web.probes.probes import Probes, probes
+from holdfast.web.probes.report import Check, Report
 from holdfast.web.problems import Problem, ProblemError, Problems, problem_of
 from holdfast.web.sessions.middleware import Sessions
 from holdfast.web.sessions.session import Session, session_of
@@ -16,21 +18,25 @@ from holdfast.web.uploads.receiver import Received, Uploads
 
 __all__ = [
     "BodyLimits",
+    "Check",
     "Correlation",
     "IdempotencyKeys",
     "Login",
+    "Probes",
     "Problem",
     "ProblemError",
     "Problems",
     "RateLimit",
     "RateLimits",
     "Received",
+    "Report",
     "Session",
     "Sessions",
     "Shedding",
     "SignedFiles",
     "UploadForm",
     "Uploads",
+    "probes",
     "problem_of",
     "request_session",
     "request_tx",

@@ -34,6 +34,16 @@ GATED = Counter(
 LOOP_BLOCKED = Counter(
     "holdfast_event_loop_blocked_total", "How often a task has blocked the event loop for long."
 )
+RUNNING = Gauge("holdfast_worker_running_jobs", "Jobs that run in this worker now.")
+LAST_TURN = Gauge(
+    "holdfast_worker_last_turn_seconds",
+    "The clocks of processes when their event loops turned last, summed: for the supervisor.",
+)
+PROCESSES = Gauge("holdfast_worker_processes", "Processes of this worker that run.")
+POOL = Gauge(
+    "holdfast_pool_connections", "Connections to the database, by what they are: used or allowed.", ("what",)
+)
+POOL_WAITING = Gauge("holdfast_pool_waiting", "Callers that wait for a connection to the database.")
 BREAKER_CHANGES = Counter(
     "holdfast_breaker_changes_total",
     "Changes of breakers in this worker, by their new state.",

@@ -12,6 +12,8 @@ from holdfast.runtime.cli import program
 from holdfast.runtime.cli.command import DONE, NOT_AS_WISHED, refuse_missing_file
 from holdfast.runtime.cli.output import complain, document, say
 from holdfast.runtime.cli.parser import Commands, seconds
+from holdfast.runtime.port_client import asked
+from holdfast.web.serving import address
 
 PROBES = ("live", "startup", "ready")
 
@@ -28,12 +30,18 @@ def add(commands: Commands) -> None:
         "--ready", action="store_true", help="the same, and it takes writes; this is the default"
     )
     health.add_argument("--timeout", type=seconds, default=5.0, help="seconds to wait for the database (5)")
+    health.add_argument(
+        "--at", metavar="HOST:PORT", default=None,
+        help="ask the port of a worker, as --probe has it, instead of the database",
+    )  # fmt: skip
     health.set_defaults(run=run)
 
 
 def run(options: Namespace) -> int:
     probe = next((each for each in PROBES if getattr(options, each)), "ready")
     began = monotonic()
+    if options.at is not None:
+        return _end(probe, asyncio.run(asked(*address(options.at), probe, options.timeout)), began, options)
     try:
         hf = program.find(options)
         if probe != "live":

@@ -5,6 +5,9 @@ from __future__ import annotations
 import argparse
 import os
 import sys
+from collections.abc import AsyncGenerator
+from contextlib import AsyncExitStack, asynccontextmanager
+from functools import partial
 from typing import Any
 
 from holdfast.jobs.deaths import Deaths
@@ -12,12 +15,14 @@ from holdfast.jobs.service import GRACE, LEASE, check_tables
 from holdfast.kernel.errors import UsageError
 from holdfast.kernel.names import check_int
 from holdfast.kernel.processes import die_with_parent, run_to_its_end
+from holdfast.observe.metrics.ledger import FOLDER
 from holdfast.runtime.app import Holdfast
 from holdfast.runtime.cli.environment import Given
 from holdfast.runtime.cli.logging_options import add_logging, begin_log, end_log, logging_arguments
-from holdfast.runtime.cli.parser import count
+from holdfast.runtime.cli.parser import count, seconds
 from holdfast.runtime.inside import inside
 from holdfast.runtime.loading import load_app
+from holdfast.runtime.port import COUNTS, folder_for_all, served, work_in
 from holdfast.runtime.supervisor import SUPERVISOR, Supervisor
 from holdfast.runtime.worker_process import WorkerOptions, run_worker, tell_exit
 
@@ -56,6 +61,14 @@ def add(commands: Any) -> None:
         "--lease", type=float, default=LEASE,
         help=f"seconds for which a claim outlives its worker's last sign of life ({LEASE:g})",
     )  # fmt: skip
+    worker.add_argument(
+        "--probe", metavar="HOST:PORT", default=None,
+        help="serve probes and metrics here, for all processes, such as 127.0.0.1:8000",
+    )  # fmt: skip
+    worker.add_argument(
+        "--watchdog", type=seconds, default=None,
+        help="a process whose event loop stands still for so many seconds ends itself",
+    )  # fmt: skip
     add_logging(worker)
     worker.add_argument("--name", default=None, help=argparse.SUPPRESS)
     worker.set_defaults(run=run)
@@ -73,6 +86,9 @@ def run(options: argparse.Namespace) -> int:
         burst=options.burst,
         max_tasks=options.max_tasks_per_child,
         supervised=supervisor is not None,
+        probe=None if supervisor is not None else options.probe,
+        counts=supervisor is not None and COUNTS in os.environ,
+        watchdog=options.watchdog,
     )
     options.app = named_program(options, "worker", "whose jobs to run")
     hf = load_app(options.app)
@@ -101,7 +117,9 @@ def named_program(options: argparse.Namespace, command: str, what: str) -> str:
 
 async def _supervise(hf: Holdfast, options: argparse.Namespace, chosen: WorkerOptions) -> int:
     processes = check_int("processes", options.processes, 1, 1_000)
-    async with hf:
+    async with AsyncExitStack() as stack:
+        environment = await stack.enter_async_context(_seen(hf, options.probe, processes))
+        await stack.enter_async_context(hf)
         await check_tables(hf.store)  # or children would be started for ever
         deaths = Deaths(hf.store, inside(hf).registry, inside(hf).portal)
         supervisor = Supervisor(
@@ -110,8 +128,24 @@ async def _supervise(hf: Holdfast, options: argparse.Namespace, chosen: WorkerOp
             count=processes,
             grace=chosen.grace,
             burst=chosen.burst,
+            environment=environment,
         )
         return await supervisor.run()
+
+
+@asynccontextmanager
+async def _seen(hf: Holdfast, where: str | None, processes: int) -> AsyncGenerator[dict[str, str], None]:
+    """Probes and metrics of all processes, and what these have to be told for it."""
+    if where is None:
+        yield {}
+        return
+    with folder_for_all() as folder:
+        inside(hf).work_elsewhere = partial(work_in, folder, processes)
+        try:
+            async with served(hf, where):
+                yield {FOLDER: str(folder), COUNTS: "1"}
+        finally:
+            inside(hf).work_elsewhere = None
 
 
 def _child(options: argparse.Namespace, name: str) -> list[str]:
@@ -119,6 +153,8 @@ def _child(options: argparse.Namespace, name: str) -> list[str]:
     command += ["--queues", options.queues, "--concurrency", str(options.concurrency)]
     command += ["--shutdown-timeout", str(options.shutdown_timeout), "--lease", str(options.lease)]
     command += logging_arguments(options)
+    if options.watchdog is not None:
+        command += ["--watchdog", str(options.watchdog)]
     if options.burst:
         command.append("--burst")
     if options.max_tasks_per_child is not None:

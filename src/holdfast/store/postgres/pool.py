@@ -12,6 +12,7 @@ from typing import Any
 from holdfast.kernel.clock import patience
 from holdfast.kernel.errors import NotOpen, StoreUnavailable, UsageError
 from holdfast.store.forked import FORKED
+from holdfast.store.ports import PoolUse
 
 _GOODBYE = 1.0  # seconds to close all connections politely
 
@@ -143,6 +144,10 @@ class Pool:
             self._used <= self._room(urgent=urgent) and any(not waiter.done() for waiter in waiters)
             for urgent, waiters in self._waiting.items()
         )
+
+    def use(self) -> PoolUse:
+        waiting = sum(not each.done() for waiters in self._waiting.values() for each in waiters)
+        return PoolUse(self._used, self._size, waiting)
 
     @property
     def is_in_use(self) -> bool:

@@ -13,7 +13,7 @@ from holdfast.kernel.errors import UnsupportedStore, WrongConnection
 from holdfast.kernel.forks import keep, tell_child
 from holdfast.kernel.spawn import over, spawn
 from holdfast.kernel.telemetry import note
-from holdfast.store.ports import Tx
+from holdfast.store.ports import PoolUse, Tx
 from holdfast.store.postgres import schema
 from holdfast.store.postgres.audit import Audit
 from holdfast.store.postgres.blobs import Blobs
@@ -168,6 +168,9 @@ class PostgresStore:
     def twin(self) -> PostgresStore:
         """With few connections of its own: those of asyncpg belong to one loop."""
         return PostgresStore(msgspec.structs.replace(self.database.target, pool_size=2))
+
+    def pool_use(self) -> PoolUse:
+        return self.database.pool.use()
 
     async def now(self) -> float:
         return await self.database.read(_now)
