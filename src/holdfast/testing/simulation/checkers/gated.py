@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterator
 
+from holdfast.jobs.deferral import PUT_OFFS
 from holdfast.testing.simulation.checkers.quota import Bucket
 from holdfast.testing.simulation.checkers.run import Run
 from holdfast.testing.simulation.guards.tasks import ATTEMPTS
+from holdfast.testing.simulation.history import Event
 
 _EXCUSED = ("refused", "throttled")
 _HAIR = 1e-6
@@ -16,10 +18,10 @@ _HAIR = 1e-6
 def uncharged(run: Run) -> Iterator[str]:
     """Whose guard refused, or whose provider said `later`, is put off; only who has failed is charged."""
     outcomes = _outcomes(run)
-    for event in run.history.happened("body failed"):
+    for event, is_excused in _failures(run):
         job_id, token, _, why = event.data
         charged = outcomes[job_id, token] & {"Retry", "Dead"}
-        if why in _EXCUSED and charged:
+        if is_excused and charged:
             yield f"job {job_id}: its call was {why} at {event.moment:.3f} s, and its run ended as {charged.pop()}"
 
 
@@ -28,8 +30,8 @@ def alive(run: Run) -> Iterator[str]:
     if run.plan.traffic is None:
         return
     failed: dict[str, set[int]] = defaultdict(set)
-    for event in run.history.happened("body failed"):
-        if event.data[3] not in _EXCUSED:
+    for event, is_excused in _failures(run):
+        if not is_excused:
             failed[event.data[0]].add(event.data[1])
     for job_id, entries in run.ledger.by_job.items():
         failures = len(failed[job_id])
@@ -55,6 +57,17 @@ def metered(run: Run) -> Iterator[str]:
                 bucket.add(call.invoked.moment, rate)  # when it was decided: the store may be slow
             if bucket.level > max(1.0, rate) + 1 + _HAIR:
                 yield f"{call.process} lets go of {number} jobs of {guard!r} at {call.invoked.moment:.3f} s: {bucket.level:.1f} above its rate of {rate:g}"
+
+
+def _failures(run: Run) -> Iterator[tuple[Event, bool]]:
+    """And whether it is excused: of those that its guard leaves uncharged, the first so many of each job."""
+    left: dict[str, int] = defaultdict(lambda: PUT_OFFS)
+    for event in run.history.happened("body failed"):
+        if event.data[3] == "uncharged":
+            left[event.data[0]] -= 1
+            yield event, left[event.data[0]] >= 0
+        else:
+            yield event, event.data[3] in _EXCUSED
 
 
 def _outcomes(run: Run) -> dict[tuple[str, int], set[str]]:

@@ -11,6 +11,7 @@ from holdfast.fleet.terms import terms_of
 from holdfast.guards.backoff import Backoff
 from holdfast.guards.budget import Budget
 from holdfast.guards.bulkhead import Bulkhead
+from holdfast.guards.faults import Fault
 from holdfast.guards.guard import Guard
 from holdfast.jobs.options import Options
 from holdfast.kernel.clock import sleep
@@ -55,6 +56,7 @@ def _guard(life: Life, fleet: GuardFleet, spec: GuardSpec) -> Guard[Any]:
         per=spec.per,
         wait=spec.deadline,
         longest_pause=spec.longest_pause,
+        pause=None if spec.pause is None else Backoff(first=spec.pause[0], ceiling=spec.pause[1]),
     )
     guard: Guard[Any] = Guard(
         spec.name,
@@ -65,6 +67,7 @@ def _guard(life: Life, fleet: GuardFleet, spec: GuardSpec) -> Guard[Any]:
         breaker=WatchedBreaker(life.history, **spec.breaker),
         limiter=limiter,
         bulkhead=None if spec.bulkhead is None else Bulkhead(spec.bulkhead[0], waiting=spec.bulkhead[1]),
+        uncharged={Fault.THROTTLED, Fault.TRANSIENT, Fault.UNKNOWN} if spec.uncharged else None,
     )
     _share(life, fleet, guard)
     return guard

@@ -39,7 +39,9 @@ def make_plan(seed: int) -> Plan:
 
 
 def _traffic(rng: random.Random, nodes: int, seed: int) -> Traffic:
-    guards = tuple(_within(seed, _guard(rng, f"g{number}")) for number in range(rng.choice((1, 1, 1, 2))))
+    guards = tuple(
+        _patient(seed, _within(seed, _guard(rng, f"g{number}"))) for number in range(rng.choice((1, 1, 1, 2)))
+    )
     rate = sum(guard.rate for guard in guards)
     crowd = rng.choice((1, 2, 4, 8))
     offered = rate * rng.choice((0.5, 1.0, 2.0)) / nodes  # calls a second of each node
@@ -91,6 +93,13 @@ def _within(seed: int, spec: GuardSpec) -> GuardSpec:
     if "failures" not in spec.breaker or rng.random() < 0.5:
         return spec
     return msgspec.structs.replace(spec, breaker=spec.breaker | {"window": rng.choice((3.0, 10.0))})
+
+
+def _patient(seed: int, spec: GuardSpec) -> GuardSpec:
+    """Some limiters have pauses that grow, and some guards charge nothing for faults. Drawn apart, too."""
+    rng = random.Random(f"guards patient:{seed}:{spec.name}")
+    pause = (spec.longest_pause / 4, spec.longest_pause) if rng.random() < 0.4 else None
+    return msgspec.structs.replace(spec, pause=pause, uncharged=rng.random() < 0.4)
 
 
 def _breaker(rng: random.Random, timeout: float) -> dict[str, float | int]:

@@ -42,6 +42,7 @@ SEEN = [
     "job put off by its guard",
     "job's call with quota that it brought along",
     "guarded job dead by its failures",
+    "failure of a guard that was not charged",
     "run behind a limiter",
     "run at its task's rate",
 ]
@@ -89,6 +90,8 @@ def _in_events(run: Run) -> Iterator[str]:
         elif event.verb == BEGUN:
             is_rated = event.data[0] in rates
             yield "run at its task's rate" if is_rated else "run behind a limiter"
+        elif event.verb == "body failed" and event.data[3] == "uncharged":
+            yield "failure of a guard that was not charged"
         elif event.verb == "body failed" and event.data[3] in ("refused", "throttled"):
             yield "job put off by its guard"
 

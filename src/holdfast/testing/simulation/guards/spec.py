@@ -25,6 +25,10 @@ class GuardSpec(msgspec.Struct, frozen=True, kw_only=True):
     budget: int
     timeout: float
     deadline: float
+    pause: tuple[float, float] | None = (
+        None  # the first and the longest, after a 429 that does not say for how long
+    )
+    uncharged: bool = False  # whether faults of its calls charge its jobs nothing, so many times
 
 
 class RateSpec(msgspec.Struct, frozen=True, kw_only=True):

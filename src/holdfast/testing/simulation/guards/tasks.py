@@ -67,4 +67,7 @@ def _why(guard: Guard[Any], error: Exception) -> str:
     """Whether it is no fault of the job."""
     if isinstance(error, Refused) and not isinstance(error, DeadlinePassed):
         return "refused"
-    return "throttled" if fault_of(error, guard.classify) is Fault.THROTTLED else "failed"
+    fault = fault_of(error, guard.classify)
+    if guard.uncharged is not None:
+        return "uncharged" if fault in guard.uncharged else "failed"
+    return "throttled" if fault is Fault.THROTTLED else "failed"

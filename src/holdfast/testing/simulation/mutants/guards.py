@@ -23,7 +23,7 @@ from holdfast.guards.probes import Probes
 from holdfast.guards.reservations import Reservation
 from holdfast.guards.switch import Switch
 from holdfast.guards.trips import Within
-from holdfast.jobs import judge, releases
+from holdfast.jobs import deferral, judge, releases
 from holdfast.jobs.registry import Registry
 from holdfast.kernel.clock import monotonic
 from holdfast.kernel.service import Looping
@@ -77,6 +77,12 @@ def _a_place_in_the_line_leaks(stack: ExitStack) -> None:
 def _attempts_are_charged_while_open(stack: ExitStack) -> None:
     """a guard's refusal is a failure of its job"""
     replace(stack, judge, "deferral", lambda run, error: None)
+
+
+@of_guards("an uncharged run is charged")
+def _an_uncharged_run_is_charged(stack: ExitStack) -> None:
+    """what `uncharged=` names is a failure of its job all the same"""
+    replace(stack, deferral, "_counted", lambda run, guard, error, wait: None)
 
 
 @of_guards("a slice is used after it lapsed")
