@@ -7,6 +7,8 @@ from typing import Any
 
 import apsw
 
+from holdfast.store.story import Entry, entries_of
+
 _UNFINISHED = """
     SELECT id, 'queued', held FROM holdfast_queued JOIN holdfast_job USING (seq) WHERE held IS NOT 'waiting'
     UNION ALL SELECT id, 'running', NULL FROM holdfast_running JOIN holdfast_job USING (seq)
@@ -42,6 +44,12 @@ def remaining(watcher: apsw.Connection) -> dict[str, str]:
     for job_id, state in watcher.execute(_PLACES):
         places[job_id] = f"{places[job_id]} and {state}" if job_id in places else state
     return places
+
+
+def stories(watcher: apsw.Connection) -> dict[str, list[Entry]]:
+    """What is kept of each job's claims."""
+    rows = watcher.execute("SELECT id, story FROM holdfast_job")
+    return {job_id: entries_of(text) for job_id, text in rows}
 
 
 def file_size(path: str) -> int:

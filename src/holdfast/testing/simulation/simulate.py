@@ -18,7 +18,7 @@ from holdfast.store.sqlite.connection import Db
 from holdfast.store.sqlite.refusals import our_descriptors
 from holdfast.testing.simulation.callers import call
 from holdfast.testing.simulation.checkers import Run, Violation, check
-from holdfast.testing.simulation.end_state import file_size, leaked, remaining, unfinished
+from holdfast.testing.simulation.end_state import file_size, leaked, remaining, stories, unfinished
 from holdfast.testing.simulation.fleet import Fleet, watched
 from holdfast.testing.simulation.history import Event
 from holdfast.testing.simulation.kinds import KINDS, make_plan
@@ -103,6 +103,7 @@ def _run(fleet: Fleet, nemesis: Nemesis) -> Run:
         pending=fleet.workload.pending(fleet, watcher),
         leaked=leaked(watcher),
         remaining=remaining(watcher),
+        stories=stories(watcher),
         crashes=[*loop.crashes, *fleet.history.surprises, *([] if stuck is None else [stuck])],
         file_size=file_size(fleet.path),
         longest_mailbox=max(box.longest for world in fleet.worlds for box in world.mailboxes),

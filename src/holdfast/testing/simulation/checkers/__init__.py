@@ -32,6 +32,7 @@ from holdfast.testing.simulation.checkers import (
     sagas,
     schedules,
     steps,
+    stories,
     views,
 )
 from holdfast.testing.simulation.checkers.run import Run, Violation
@@ -182,6 +183,7 @@ CHECKERS: dict[str, Checker] = {
     "cancel does what it says": requests.cancelled,
     "held by hand stays held": requests.held_by_hand,
     "over is kept": requests.kept,
+    "a story has each claim": stories.complete,
     SURPRISE: progress.no_surprises,
 }
 

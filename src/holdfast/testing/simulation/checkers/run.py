@@ -8,6 +8,7 @@ from typing import Any
 
 import msgspec
 
+from holdfast.store.story import Entry as Told
 from holdfast.testing.simulation.fleet import Args, NamedArgs
 from holdfast.testing.simulation.history import Call, History
 from holdfast.testing.simulation.ledger import Entry, Ledger, Made
@@ -46,6 +47,7 @@ class Run:
     pending: list[str]  # what else has not
     leaked: list[tuple[Any, ...]]  # kind, key, row: what jobs that are over still hold
     remaining: dict[str, str]  # the state of every job at the end
+    stories: dict[str, list[Told]]  # of every job that is not forgotten
     crashes: list[str]
     longest_mailbox: int
     file_size: int

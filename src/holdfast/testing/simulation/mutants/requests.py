@@ -6,8 +6,10 @@ from __future__ import annotations
 from contextlib import ExitStack
 
 import apsw
+from msgspec import json
 
 from holdfast.kernel.outcomes import Outcome, Unknown
+from holdfast.store import story
 from holdfast.store.records import Claim
 from holdfast.store.sqlite import claims, finishes, history, holds, store
 from holdfast.store.sqlite.connection import Db
@@ -89,6 +91,19 @@ def _unknown_is_tried_again(stack: ExitStack) -> None:
         )
 
     replace(stack, finishes, "_end", end)
+
+
+@mutant("a story that loses an attempt")
+def _a_story_that_loses_an_attempt(stack: ExitStack) -> None:
+    """what became of a claim takes the place of what became of the one before"""
+    original = story.tell
+
+    def tell(text: str | None, entry: story.Entry) -> str:
+        entries = story.entries_of(text)
+        kept = json.encode(entries[:-1]).decode() if entries and entry.outcome == "failed" else text
+        return original(kept, entry)
+
+    replace(stack, finishes, "tell", tell)
 
 
 @mutant("repair decides")
