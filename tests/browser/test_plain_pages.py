@@ -159,8 +159,10 @@ async def test_a_phone_has_targets_for_a_finger(open_page):
 # --- headers and prefixes ---
 
 
-async def test_the_policy_holds_where_the_page_is_mounted(open_page):
-    mounted = SampleServer("mounted", SAMPLE_FOLLOW="0.2")
+@pytest.mark.parametrize("host", ["mounted", "hosted"])
+async def test_the_policy_holds_where_the_page_is_mounted(open_page, host):
+    """Below a prefix, and in a host with a policy of its own."""
+    mounted = SampleServer(host, SAMPLE_FOLLOW="0.2")
     try:
         async with open_page(base=mounted.url) as page:
             await page.goto("/admin/deeper/form")

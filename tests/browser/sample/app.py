@@ -166,3 +166,21 @@ routes = [
 ]
 app = give_token(WithPages(Starlette(routes=routes), pages))
 mounted = Starlette(routes=[Mount("/admin", app)])
+
+
+def with_policy(inner):
+    """A host with a policy of its own: browsers hold to both."""
+
+    async def with_both(scope, receive, send):
+        async def telling(message):
+            if message["type"] == "http.response.start":
+                own = (b"content-security-policy", b"default-src 'self'; object-src 'none'")
+                message = {**message, "headers": [*message["headers"], own]}
+            await send(message)
+
+        await inner(scope, receive, telling)
+
+    return with_both
+
+
+hosted = with_policy(mounted)
