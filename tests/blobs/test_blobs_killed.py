@@ -11,7 +11,7 @@ from contextlib import suppress
 import pytest
 
 from holdfast import Holdfast
-from holdfast.blobs import BlobSettings
+from holdfast.blobs import BlobMissing, BlobSettings
 from holdfast.kernel.crashpoints import Crash, armed
 from holdfast.kernel.ids import new_id
 from holdfast.runtime.blobs import settling, sweeping
@@ -25,7 +25,22 @@ from holdfast.kernel.crashpoints import armed
 from holdfast.runtime.blobs import sweeping
 from holdfast.testing import drain
 
+def plant():
+    # What was copied is removed before the row says so.
+    from holdfast.runtime.blobs import settling
+
+    async def move(row, target, rows, objects):
+        await objects.copy(row.object, target)
+        await objects.delete([row.object])
+        settling.crashpoint("blob.copied")
+        await rows.move(row.name, source=row.object, target=target)
+        return True
+
+    settling._move = move
+
 point, turn = sys.argv[1], int(sys.argv[2])
+if len(sys.argv) > 3:
+    plant()
 passed = 0
 
 def die(name):
@@ -80,15 +95,25 @@ async def quiet(text): ...
 
 @pytest.mark.parametrize(("point", "turn"), POINTS, ids=lambda each: str(each))
 async def test_rows_and_objects_fit_after_a_kill(url, place, point, turn, monkeypatch):
+    await killed(url, place, monkeypatch, point, str(turn))
+
+
+async def test_a_planted_bug_is_found(url, tmp_path, monkeypatch):
+    with pytest.raises((AssertionError, BlobMissing)):
+        await killed(url, f"file:{tmp_path / 'blobs'}", monkeypatch, "blob.copied", "1", "bug")
+
+
+async def killed(url, place, monkeypatch, *arguments):
     async with Holdfast(url, blobs=BlobSettings(url=place)) as hf:
         async with hf.transaction() as tx:
             await tx.execute("CREATE TABLE IF NOT EXISTS files (key TEXT)")
             await tx.execute("DELETE FROM files")
         process = await asyncio.create_subprocess_exec(
-            sys.executable, "-c", PROGRAM.format(url=url, place=place), point, str(turn), stdout=asyncio.subprocess.PIPE
+            sys.executable, "-c", PROGRAM.format(url=url, place=place), *arguments, stdout=asyncio.subprocess.PIPE
         )  # fmt: skip
         said, _ = await asyncio.wait_for(process.communicate(), 120)
-        assert process.returncode == -signal.SIGKILL, "it has passed the point"
+        if process.returncode != -signal.SIGKILL:
+            raise RuntimeError("it has not passed the point")
         monkeypatch.setattr(sweeping, "_LATE", 0.0)
         for _ in range(2):  # the second finds nothing left to do
             swept = await sweeping.sweep(

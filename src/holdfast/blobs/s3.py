@@ -138,9 +138,8 @@ class S3Store:
         return 0
 
     def link_get(self, name: str, *, expires: float, download: str | None = None) -> Link:
-        query = {}
-        if download is not None:
-            query["response-content-disposition"] = f'attachment; filename="{check_download(download)}"'
+        name_of = "" if download is None else f'; filename="{check_download(download)}"'
+        query = {"response-content-disposition": f"attachment{name_of}"}
         return self._link("GET", name, {}, expires, query)
 
     def link_put(self, name: str, *, expires: float, content_type: str, length: int) -> Link:

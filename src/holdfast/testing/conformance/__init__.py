@@ -20,6 +20,7 @@ if (_pytest := sys.modules.get("pytest")) is not None:
     _pytest.register_assert_rewrite(*(f"{__name__}.{name}" for name in _parts if name != "__init__"))
 
 from holdfast.testing.conformance.audit import AuditConformance
+from holdfast.testing.conformance.blob_kit import BlobsHarness
 from holdfast.testing.conformance.blob_rows import BlobRowsConformance
 from holdfast.testing.conformance.blobs import BlobLinksConformance, BlobsConformance
 from holdfast.testing.conformance.breakers import SharedGuardsConformance
@@ -77,6 +78,7 @@ __all__ = [
     "BlobLinksConformance",
     "BlobRowsConformance",
     "BlobsConformance",
+    "BlobsHarness",
     "CacheConformance",
     "CallsConformance",
     "ClaimsConformance",

@@ -226,6 +226,9 @@ class BlobLinksConformance(BlobsSuite):
             b"0123456789",
             "image/png",
         )
+        assert answer.headers["content-disposition"] == "attachment", (
+            "it is saved, and never shown as a page of the place"
+        )
         part = await self.follow(place.link_get("a/b.png", expires=60), range="bytes=3-5")
         assert (part.status, part.body, part.headers["content-range"]) == (206, b"345", "bytes 3-5/10")
 
