@@ -96,7 +96,7 @@ def of_tenant(
 
 def _of_tenant(select: str, table: str, state: State) -> str:
     columns = f"({table}.tenant, {table}.state, {table}.id)"
-    return f"""({select} WHERE {columns} > ($2::text, '{state}', '{FIRST_ID}')
+    return f"""({select} WHERE {table}.tenant IS NOT NULL AND {columns} > ($2::text, '{state}', '{FIRST_ID}')
         AND {columns} < ($2::text, '{state}', $3::uuid)
         ORDER BY {table}.tenant DESC, {table}.state DESC, {table}.id DESC LIMIT $1)"""
 

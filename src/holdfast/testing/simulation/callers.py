@@ -148,6 +148,14 @@ async def _pause(life: Life, op: Op) -> None:
     await _try(life, "resume", op.name, lambda: life.store.queues.resume(op.name, by="simulated"))
 
 
+async def _pause_tenant(life: Life, op: Op) -> None:
+    pause = partial(life.store.tenants.pause, op.name, reason="simulated", by="simulated")
+    await _try(life, "pause tenant", op.name, pause)
+    await sleep(op.seconds)
+    resume = partial(life.store.tenants.resume, op.name, by="simulated")
+    await _try(life, "resume tenant", op.name, resume)
+
+
 async def _drain(life: Life, op: Op) -> None:
     for _ in range(op.turns):
         await sleep(0)
@@ -171,6 +179,7 @@ _KINDS: dict[str, Callable[[Life, Op], Awaitable[None]]] = {
     "rollback": _commit,
     "cancel": _cancel,
     "pause": _pause,
+    "pause tenant": _pause_tenant,
     "drain": _drain,
     "epoch": _epoch,
     "lease": hold_lease,

@@ -17,7 +17,7 @@ class Entry(msgspec.Struct, frozen=True, kw_only=True, gc=False):
 
     Of a job: `enqueued`, `moved`, `over`, `pruned`, `slot`, `slot_gone`.
     Of others: `row`, `register`, `lease`, `lease_gone`, `key`, `key_gone`, `begin`, `tick`, `queue_paused`,
-    `queue_resumed`, `audit`. Of a step of a job: `step`.
+    `queue_resumed`, `tenant_paused`, `tenant_resumed`, `audit`. Of a step of a job: `step`.
     """
 
     at: float
@@ -264,6 +264,8 @@ class Ledger:
                 self._add(where, "queue_paused", row[0])
             case "queue DELETE":
                 self._add(where, "queue_resumed", row[0])
+            case "tenant INSERT" | "tenant UPDATE":
+                self._add(where, "tenant_paused" if row[1] is None else "tenant_resumed", row[0])
             case "audit INSERT":
                 self._add(where, "audit", row[0], reason=row[1])
             case "step INSERT" | "step UPDATE":

@@ -116,7 +116,7 @@ def make_plan(seed: int) -> Plan:
     jump = rng.randrange(len(JUMPS))
     schedules = _schedules(rng, ZONES[jump // 2])
     queues = QUEUES if rng.random() < 0.3 else QUEUES[:1]
-    ops = _ops(rng, nodes, queues)
+    ops = with_pauses(seed, _ops(rng, nodes, queues), nodes)
     return Plan(
         seed=seed,
         epoch=JUMPS[jump] + rng.choice((-30.0, 1800.0, 4000.0)),
@@ -134,6 +134,24 @@ def with_faults(rng: random.Random, nodes: int, ops: tuple[Op, ...], *, schedule
     faults = make_faults(rng, nodes, CHAOS - 4, scheduled=scheduled)
     enqueues = [(op.at, op.node) for op in ops if op.kind == "enqueue"]
     return (*faults, *around_enqueues(rng, enqueues, len(faults)))
+
+
+def with_pauses(seed: int, ops: tuple[Op, ...], nodes: int) -> tuple[Op, ...]:
+    """Where jobs have tenants, one of these is sometimes paused just before or after an enqueue, or twice."""
+    rng = random.Random(f"pauses:{seed}")
+    having = [(op.at, job.tenant) for op in ops for job in op.jobs if job.tenant is not None]
+    if not having or rng.random() < 0.4:
+        return ops
+    more = []
+    for number in range(len(ops), len(ops) + rng.choice((1, 1, 2))):
+        at, tenant = rng.choice(having)
+        moment = round(max(0.1, at + rng.uniform(-1, 2)), 3)
+        seconds = round(rng.choice((0.0, 0.3, 1.0, 3.0, 9.0)) * rng.uniform(0.5, 1), 3)
+        node = rng.randrange(nodes)
+        more.append(
+            Op(number=number, at=moment, node=node, kind="pause tenant", name=tenant, seconds=seconds)
+        )
+    return (*ops, *more)
 
 
 # --- the callers ---

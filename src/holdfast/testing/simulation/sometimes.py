@@ -70,6 +70,7 @@ _SEEN = [
     "asked to stop while running",
     "pruned",
     "queue paused",
+    "tenant paused",
     "epoch raised",
     "lease refused",
     "lease taken after its end",
@@ -172,6 +173,8 @@ def _in_ledger(run: Run) -> Iterator[str]:
                 yield "pruned"
             case "queue_paused":
                 yield "queue paused"
+            case "tenant_paused":
+                yield "tenant paused"
             case "tick":
                 yield "tick made"
             case "lease":

@@ -39,6 +39,7 @@ LOGGED = {
     "tick": ("holdfast_tick", "INSERT UPDATE", "schedule nominal job_id"),
     "key": ("holdfast_key", "INSERT UPDATE DELETE", "key token until response fingerprint"),
     "queue": ("holdfast_queue", "INSERT DELETE", "name"),
+    "tenant": ("holdfast_tenant", "INSERT UPDATE", "key resumed_at"),
     "audit": ("holdfast_audit", "INSERT", "subject action"),
     "step": (
         "holdfast_step",

@@ -55,6 +55,8 @@ async def operate(life: Life) -> None:
 async def resume_all(life: Life) -> None:
     for paused in await life.store.queues.paused():
         await life.store.queues.resume(paused.queue, by="operator")
+    for stopped in await life.store.tenants.paused():
+        await life.store.tenants.resume(stopped.tenant, by="operator")
 
 
 async def _decide_unknown(life: Life) -> None:

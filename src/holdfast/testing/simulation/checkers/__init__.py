@@ -180,6 +180,7 @@ CHECKERS: dict[str, Checker] = {
     "I36 bounded": progress.bounded,
     "on_dead is told once, with the death": deaths.told,
     "a paused queue rests": requests.paused,
+    "a paused tenant rests": requests.tenant_paused,
     "cancel does what it says": requests.cancelled,
     "held by hand stays held": requests.held_by_hand,
     "over is kept": requests.kept,

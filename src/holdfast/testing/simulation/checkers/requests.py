@@ -24,6 +24,18 @@ def paused(run: Run) -> Iterator[str]:
             yield f"job {entry.id}: claimed at {entry.moment:.3f} s from a queue that is paused"
 
 
+def tenant_paused(run: Run) -> Iterator[str]:
+    """Nothing of a tenant that is paused is claimed."""
+    stopped: set[str | None] = set()
+    for entry in run.ledger.entries:
+        if entry.what == "tenant_paused":
+            stopped.add(entry.id)
+        elif entry.what == "tenant_resumed":
+            stopped.discard(entry.id)
+        elif entry.claimed and run.ledger.made[entry.id].tenant in stopped:
+            yield f"job {entry.id}: claimed at {entry.moment:.3f} s although its tenant is paused"
+
+
 def cancelled(run: Run) -> Iterator[str]:
     """The answer of cancel is what became of the job; one that was asked to stop is never put back."""
     for call in run.history.of("cancel"):

@@ -8,7 +8,7 @@ from unittest.mock import patch
 
 from holdfast.store import ladder
 from holdfast.store.ladder import Waiting
-from holdfast.store.sqlite import finishes, holds, jobs, moves, rescues
+from holdfast.store.sqlite import claims, finishes, holds, jobs, moves, rescues, tenants
 from holdfast.store.sqlite.connection import Db
 from holdfast.testing.simulation.mutants.planting import force, mutant, replace, rewrite, unkeyed
 
@@ -111,3 +111,51 @@ def _a_retry_keeps_its_place(stack: ExitStack) -> None:
 def _release_goes_to_the_back(stack: ExitStack) -> None:
     """what was not run loses its place"""
     force(stack, finishes, "put_back", keep_rank=False)
+
+
+_CHECK = f"AND (q.tenant IS NULL OR NOT EXISTS ({moves.IS_PAUSED.replace('?', 'q.tenant')}))"
+
+
+def _claim_of_paused(stack: ExitStack) -> None:
+    for name in ("_READY", "_SUSPECT"):
+        statement = getattr(claims, name)
+        assert _CHECK in statement, "claims ask for pauses in other words: write the mutant anew"
+        replace(stack, claims, name, statement.replace(_CHECK, ""))
+
+
+@mutant("a claim ignores the pause")
+def _a_claim_ignores_the_pause(stack: ExitStack) -> None:
+    """what is ready when its tenant is paused stays ready, and is claimed"""
+    _claim_of_paused(stack)
+    replace(stack, tenants, "_hold_ready", lambda db, key: None)
+
+
+@mutant("a promotion ignores the pause", kind="worker")
+def _a_promotion_ignores_the_pause(stack: ExitStack) -> None:
+    """what is due while its tenant is paused becomes ready, and is claimed"""
+    _claim_of_paused(stack)
+    replace(stack, ladder, "_is_paused", lambda job, facts: False)
+
+
+@mutant("a resume forgets one")
+def _a_resume_forgets_one(stack: ExitStack) -> None:
+    """the tenant is forgotten with its first jobs, and what else was held for it stays held"""
+    _forget(stack)
+
+
+@mutant("a resume forgets one, of real workers", kind="worker")
+def _a_resume_forgets_one_of_workers(stack: ExitStack) -> None:
+    """the same"""
+    _forget(stack)
+
+
+def _forget(stack: ExitStack) -> None:
+    def released(db: Db, limit: int) -> list[Waiting]:
+        found: list[Waiting] = []
+        for (key,) in db.rows("SELECT key FROM holdfast_tenant WHERE resumed_at IS NOT NULL"):
+            found += moves.look(db, tenants._RELEASED, tenant=key, most=1).values()  # noqa: SLF001
+            db.run("DELETE FROM holdfast_tenant WHERE key = ?", key)
+        return found
+
+    replace(stack, tenants, "released", released)
+    replace(stack, tenants, "repair", lambda db: None)

@@ -23,6 +23,7 @@ from holdfast.testing.simulation.plan import (
     Plan,
     ScheduleSpec,
     with_faults,
+    with_pauses,
 )
 from holdfast.testing.simulation.service.acting import with_acts
 
@@ -36,7 +37,7 @@ def make_plan(seed: int) -> Plan:
     jump = rng.randrange(len(JUMPS))
     schedules = _schedules(rng, ZONES[jump // 2])
     queues = QUEUES if rng.random() < 0.3 else QUEUES[:1]
-    ops = _with_stubborn(seed, _ops(rng, nodes, queues), nodes)
+    ops = with_pauses(seed, _with_stubborn(seed, _ops(rng, nodes, queues), nodes), nodes)
     slots = rng.choice((1, 2, 3))
     plan = Plan(
         seed=seed,
