@@ -139,7 +139,15 @@ def new_job(life: Life, op: Op, place: int, spec: JobSpec) -> NewJob:
 
 async def _cancel(life: Life, op: Op) -> None:
     for job_id in life.fleet.acknowledged.get(op.target, []):
-        await _try(life, "cancel", job_id, partial(life.store.jobs.cancel, job_id, "simulated"))
+        await _try(life, "cancel", job_id, partial(_cancelled, life, job_id))
+
+
+async def _cancelled(life: Life, job_id: str) -> object:
+    """A program tells its handlers."""
+    ends = getattr(life.app, "ends", None)
+    if ends is None:
+        return await life.store.jobs.cancel(job_id, "simulated")
+    return await ends.cancel(job_id, "simulated", running=True, tx=None)
 
 
 async def _pause(life: Life, op: Op) -> None:

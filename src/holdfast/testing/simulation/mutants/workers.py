@@ -13,6 +13,8 @@ from holdfast.guards.backoff import Backoff
 from holdfast.jobs import judge, scheduler
 from holdfast.jobs.deaths import Deaths
 from holdfast.jobs.endings import Endings
+from holdfast.jobs.ends_by_hand import EndsByHand
+from holdfast.jobs.ends_of_runs import EndsOfRuns
 from holdfast.jobs.executor import Executor
 from holdfast.jobs.judge import Ending, Judge
 from holdfast.jobs.renewer import Renewer
@@ -24,10 +26,11 @@ from holdfast.jobs.slots import Slots
 from holdfast.jobs.worker import Worker
 from holdfast.kernel.clock import moment, monotonic
 from holdfast.kernel.outcomes import Done
-from holdfast.store.records import Claim, Enqueued, NewJob, Rescue
+from holdfast.store.records import Claim, Enqueued, Finish, NewJob, Rescue
 from holdfast.store.sqlite import schedules
 from holdfast.store.sqlite.connection import Db
 from holdfast.store.sqlite.jobs import enqueue
+from holdfast.store.states import State
 from holdfast.testing.simulation.fleet import Fleet
 from holdfast.testing.simulation.mutants.planting import mutant, replace, unfence
 from holdfast.testing.simulation.process import Process
@@ -212,6 +215,41 @@ def _the_dead_of_a_rescue_are_not_told(stack: ExitStack) -> None:
         return
 
     replace(stack, Deaths, "_tell", tell)
+
+
+@of_workers("a handler writes outside of the transaction")
+def _a_handler_writes_outside_of_the_transaction(stack: ExitStack) -> None:
+    """handlers of an end are called when that is committed, in a transaction of their own"""
+
+    async def told(self: EndsOfRuns, item: Finish, act: Any) -> bool:
+        async with self._store.transaction() as tx:
+            [ok] = await act(tx)
+        if ok:
+            async with self._store.transaction() as tx:
+                await self._ends.tell(item.claim.job_id, tx, of=(State.UNKNOWN, State.CANCELLED))
+        return bool(ok)
+
+    replace(stack, EndsOfRuns, "_told", told)
+
+
+@of_workers("a cancel forgets the handler")
+def _a_cancel_forgets_the_handler(stack: ExitStack) -> None:
+    """who cancels a job that does not run does not call its handlers"""
+
+    async def tell(self: EndsByHand, job_ids: Sequence[str], tx: Any) -> list[Any]:
+        return []
+
+    replace(stack, EndsByHand, "_tell", tell)
+
+
+@of_workers("what has expired is told to nobody")
+def _what_has_expired_is_told_to_nobody(stack: ExitStack) -> None:
+    """expired jobs are cancelled without their handlers"""
+
+    async def expire(self: Deaths) -> bool:
+        return await self._store.holds.expire(limit=500) >= 500
+
+    replace(stack, Deaths, "expire", expire)
 
 
 @of_workers("a death is tried once")

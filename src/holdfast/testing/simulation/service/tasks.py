@@ -63,10 +63,15 @@ def declare(registry: Registry, sender: Sender, life: Life) -> None:
     async def leave_a_row(job: Job, tx: Tx) -> None:
         await tx.execute(ROW, 0, "on_dead", job.id)
 
+    async def leave_another(job: Job, tx: Tx) -> None:
+        await tx.execute(ROW, 0, "on_end", job.id)
+
     for name, options in TASKS.items():
         if name != NEWER or life.process.node.lives > 1 or life.process.node.name == "n0":
             registry.add(act if name in ACTING else play, sender, {"name": name, **options})
             registry.add_on_end(State.DEAD, name, _fail if name == DOOMED else leave_a_row)
+            registry.add_on_end(State.UNKNOWN, name, leave_another)
+            registry.add_on_end(State.CANCELLED, name, leave_another)
     for each in life.fleet.plan.schedules:
         task = registry.add(
             scheduled, sender, {"name": f"cron.{each.name}", "queue": life.fleet.plan.queues[0]}
