@@ -10,6 +10,7 @@ from edge import KEY, client, orders
 from holdfast import Holdfast
 from holdfast.kernel.errors import StoreUnavailable, UsageError
 from holdfast.web import IdempotencyKeys, request_tx
+from holdfast.web.idempotency.whose import name_of
 
 
 async def test_a_repeated_request_is_answered_byte_for_byte(shop):
@@ -351,3 +352,14 @@ async def test_request_tx_needs_the_middleware():
 def test_wrong_options_are_refused(options, words):
     with pytest.raises(UsageError, match=words):
         IdempotencyKeys(lambda *_: None, Holdfast("sqlite:///unused.db"), **options)
+
+
+@pytest.mark.parametrize("odd", ["a\nb", " a ", "a\x00", "\ud800", "x" * 201, "ä" * 101])
+def test_what_is_no_name_is_hashed(odd):
+    found = name_of("route", odd)
+    assert found.startswith("sha-")
+    assert found != name_of("route", odd + "x")
+
+
+def test_what_is_a_name_stays():
+    assert (name_of("route", "POST /orders"), name_of("tenant", None)) == ("POST /orders", "")

@@ -31,14 +31,19 @@ def tenant_of(scope: Scope) -> str | None:
 
 
 def name_of(kind: str, found: object) -> str:
-    """As a part of the key's name: nobody is empty, and what is too long is hashed."""
+    """As a part of the key's name: nobody is empty, and what is too long or no name is hashed."""
     if found is None or found == "":
         return ""
     if not isinstance(found, str):
         raise UsageError(
             f"The {kind} of a request is text or None, not {show(found)} ({type(found).__name__})."
         )
-    return check_name(kind, found if len(found.encode()) <= _LONGEST else "sha-" + _hash(found))
+    if len(found.encode("utf-8", "surrogatepass")) > _LONGEST:
+        return "sha-" + _hash(found)
+    try:
+        return check_name(kind, found)
+    except UsageError:  # whoever sends a request chooses its path
+        return "sha-" + _hash(found)
 
 
 def _state(scope: Scope) -> Mapping[str, object]:
