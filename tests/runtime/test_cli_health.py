@@ -101,3 +101,21 @@ def test_a_probe_does_not_wait_for_ever(line, monkeypatch):
     monkeypatch.setattr(health, "_look", stuck)
     assert line("health", "--timeout", "0.01") == 1
     assert "did not answer within 0.01 s" in line.err
+
+
+def said(line):
+    return [each for each in line.json("doctor")["checks"] if each["check"] == "probes and metrics"]
+
+
+def test_doctor_knows_the_settings_of_probes_and_metrics(line, monkeypatch, tmp_path):
+    monkeypatch.setenv("HOLDFAST_URL", "sqlite:///holdfast.db")
+    assert line("migrate") == 0
+    assert said(line) == []
+    monkeypatch.setenv("HOLDFAST_WORKER_PROBE", "127.0.0.1:8000")
+    monkeypatch.setenv("HOLDFAST_METRICS_FOLDER", str(tmp_path))
+    assert [each["level"] for each in said(line)] == ["ok", "ok"]
+    monkeypatch.setenv("HOLDFAST_WORKER_PROBE", "0.0.0.0:8000")
+    tmp_path.chmod(0o777)
+    assert [each["level"] for each in said(line)] == ["warn", "warn"]
+    monkeypatch.setenv("HOLDFAST_WORKER_PROBE", "nonsense")
+    assert "127.0.0.1:8000" in said(line)[0]["found"]

@@ -13,7 +13,7 @@ from holdfast.events import findings as events
 from holdfast.fleet.looking import owner_of
 from holdfast.kernel.errors import StoreError
 from holdfast.runtime.app import Holdfast
-from holdfast.runtime.cli import colour, program
+from holdfast.runtime.cli import colour, program, seen
 from holdfast.runtime.cli.command import DONE, NOT_AS_WISHED
 from holdfast.runtime.cli.output import document, say
 from holdfast.runtime.cli.parser import Commands, count
@@ -59,7 +59,7 @@ def run(options: Namespace) -> int:
 
 async def _examined(hf: Holdfast, processes: int) -> list[Finding]:
     """Events, views and held jobs are looked at where the tables are well: that needs an open store."""
-    found = [*await hf.store.diagnosis.examine(processes=processes), *await _redis(hf)]
+    found = [*await hf.store.diagnosis.examine(processes=processes), *seen.examine(), *await _redis(hf)]
     if not any(each.check == "tables" and each.level is Level.OK for each in found):
         return found
     inside(hf).fleet.sit_out()
