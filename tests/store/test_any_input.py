@@ -11,6 +11,7 @@ from holdfast.kernel.errors import HoldfastError, UsageError
 from holdfast.kernel.ids import new_id
 from holdfast.kernel.outcomes import Done, Retry
 from holdfast.store import ports
+from holdfast.store.blob_records import BlobRow, BlobState, NewBlob
 from holdfast.store.breakers import BreakerReport, BreakerState, Probe
 from holdfast.store.cache_records import Load, Why
 from holdfast.store.edge import RULES
@@ -39,6 +40,8 @@ GRANT = Grant("g", "k", 1.0, 0.0, 1.0, 0.0, 0, 5.0, 0.0)
 PROBE = Probe("g", "n", 1, 5.0)
 WORKER = NewWorker(name="w", host="h", pid=1, version="1")
 LOAD = Load("k", 1, 0.0, ("t",), (1,))
+BLOB = NewBlob(name="a/b", object="kept/1", size=1, sha256="a" * 64, content_type="text/plain")
+BLOB_ROW = BlobRow("a/b", "kept/1", BlobState.KEPT, True, 1, "a" * 64, "text/plain", None, 0.0, 0.0)
 FINISHES = [Finish(CLAIM, Done())]
 CLAIMING = {"lease": 30, "worker": "w"}
 VERBS = {
@@ -175,6 +178,17 @@ VERBS = {
     "groups.announce": (["g", "m", "[]"], {"ttl": 5}),
     "groups.announced": (["g"], {}),
     "groups.waiting": ([["t"]], {"limit": 5}),
+    "blobs.add": ([BLOB], {}),
+    "blobs.get": (["a/b"], {}),
+    "blobs.find": ([], {"prefix": "a/", "after": "a/b", "state": "kept", "limit": 5}),
+    "blobs.usage": ([], {"prefix": "a/"}),
+    "blobs.change": (["a/b", "deleted"], {"of": ["kept"], "reason": "r"}),
+    "blobs.move": (["a/b"], {"source": "kept/1", "target": "kept/2"}),
+    "blobs.settle": ([BLOB_ROW], {}),
+    "blobs.unsettled": ([], {"older": 5.0, "limit": 5}),
+    "blobs.known": ([["kept/1"]], {}),
+    "blobs.purge": ([], {"keep": 5.0, "limit": 5}),
+    "blobs.forget": ([BLOB_ROW], {}),
     "strays.keep": (["redis", "g", [NewStray(b"raw", "why", "a.b")]], {}),
     "strays.find": ([], {"type": "a.b", "before": 7, "limit": 5}),
     "strays.get": ([5], {}),

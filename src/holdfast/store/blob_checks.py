@@ -9,7 +9,7 @@ from typing import Any
 from holdfast.kernel.errors import UsageError
 from holdfast.kernel.names import check_int
 from holdfast.kernel.show import show
-from holdfast.store.blob_records import BATCH_LIMIT, LONGEST, BlobState, NewBlob
+from holdfast.store.blob_records import BATCH_LIMIT, LONGEST, BlobRow, BlobState, NewBlob
 from holdfast.store.checks import check_reason
 
 _NAME = re.compile(r"[!-~]+")  # ASCII that can be seen: names are compared byte by byte
@@ -23,6 +23,14 @@ def check_blob(blob: Any) -> None:
     check_int("size", blob.size, 0, 2**63 - 1)
     check_path("sha256", blob.sha256)
     check_path("content_type", blob.content_type.replace(" ", "_"))
+
+
+def check_row(row: Any) -> None:
+    if not isinstance(row, BlobRow):
+        raise UsageError(f"What was read of a blob is a BlobRow, not {show(row)} ({type(row).__name__}).")
+    check_path("name", row.name)
+    check_path("object", row.object)
+    check_state(row.state)
 
 
 def check_path(kind: str, value: Any) -> None:

@@ -385,6 +385,8 @@ RULES: dict[str, dict[str, dict[str, Check]]] = {
             "source": partial(b.check_path, "object"),
             "target": partial(b.check_path, "object"),
         },
+        "settle": {"row": b.check_row},
+        "forget": {"row": b.check_row},
         "unsettled": {"older": partial(check_seconds, "older"), "limit": _limit},
         "known": {"objects": b.check_objects},
         "purge": {"keep": partial(check_seconds, "keep"), "limit": _limit},
