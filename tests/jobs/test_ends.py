@@ -228,6 +228,26 @@ async def test_sync_code_cancels_and_a_plain_handler_writes(hf):
         assert {row[0] for row in await tx.fetch("SELECT job FROM ends")} == {one.id, two.id}
 
 
+@pytest.mark.parametrize("fails", [False, True])
+async def test_a_session_carries_the_end_and_what_its_handler_writes(posts, fails):
+    if fails:
+
+        @posts.on_cancelled("publish")
+        async def broken(job, tx):
+            raise ValueError("no such artist")
+
+    handle = await posts.publish.options(delay=60).enqueue(7)
+    async with posts.session() as session:
+        if fails:
+            with pytest.raises(ValueError, match="no such artist"):
+                await posts.jobs.cancel(handle.id, "gone", tx=session)
+        else:
+            assert await posts.jobs.cancel(handle.id, "gone", tx=session) is State.CANCELLED
+        await session.commit()
+    assert await handle.status() is (State.QUEUED if fails else State.CANCELLED)
+    assert [row[1] for row in await ends_of(posts)] == ([] if fails else ["cancelled"])
+
+
 # --- by upkeep ---
 
 

@@ -10,6 +10,9 @@ __all__ = ["Adopted", "adopt", "adopt_sync"]
 
 async def adopt(tx: object, *, store_id: str) -> Adopted:
     """Accept a connection or session that is in a transaction of this store's database; else WrongConnection."""
+    if isinstance(tx, Adopted):  # of one who was given it, such as the handler of an end
+        await tx.check(store_id)
+        return tx
     adopted = recognise(tx)
     await adopted.check(store_id)
     return adopted
