@@ -11,15 +11,15 @@ from holdfast.sagas.handle import SagaRun
 from holdfast.sagas.running import RunningSaga
 from holdfast.testing import drain
 
-OF_JOB = """attempt blocking commit complete correlation_id effect heartbeat id interruptions key_for queue step stop_reason task tenant
-    token"""
-OF_BLOCKING_JOB = "commit complete effect heartbeat step"
+OF_JOB = """arguments attempt blocking commit complete correlation_id effect event heartbeat id interruptions key_for queue reason
+    step stop_reason story task tenant token"""
+OF_BLOCKING_JOB = "commit complete effect heartbeat step story"
 OF_SAGA = "gather id key_for name run_child signal sleep step wait_for"
-OF_HANDLE = "cancel cancel_sync created id record record_sync result result_sync status status_sync"
+OF_HANDLE = "cancel cancel_sync created id record record_sync result result_sync standing status status_sync"
 OF_SAGA_RUN = """cancel cancel_sync created id record record_sync result result_sync signal signal_sync status
     status_sync"""
 
-OF_HOLDFAST = """blobs blocking cache cached choreography cron dead emit emit_sync event every guard guards jobs lock mail migrate on on_dead outbox
+OF_HOLDFAST = """blobs blocking cache cached choreography cron dead emit emit_sync event every flag flags guard guards jobs lock logins mail migrate on on_cancelled on_dead on_unknown outbox
     queues resource saga sagas session sqlalchemy store task tenants transaction undo unknown use vault versions view views worker workers working"""
 
 
