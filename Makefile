@@ -38,6 +38,7 @@ check: $(ready) ## Check format, lint, types, import direction and seams
 	@$(run) -m tools.check_layers
 	@$(run) -m tools.check_seams
 	@$(run) -m tools.check_notes
+	@$(run) -m tools.check_systems
 
 chaos: $(ready) ## Kill, freeze and cut off real processes and databases a thousand times, then count (ARGS="--short", "publications")
 	@$(run) -m chaos $(ARGS)
