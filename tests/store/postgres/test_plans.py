@@ -8,8 +8,9 @@ import time
 import pytest
 from kit import job, take
 
+from holdfast.kernel.ids import new_id
 from holdfast.kernel.outcomes import Done, Retry
-from holdfast.store.postgres import candidates, claiming, doubts, finishes, gates, steps
+from holdfast.store.postgres import candidates, claiming, doubts, enqueue, finishes, gates, locks, steps
 from holdfast.store.postgres.connection import BEGIN
 from holdfast.store.postgres.low_water import MANY as MANY_DEAD
 from holdfast.store.postgres.low_water import LowWater, from_the_top
@@ -186,6 +187,57 @@ async def test_statistics_from_before_anything_ran_do_not_slow_the_finishes(stor
             if scan.get("Index Name") == "job_pkey":
                 assert "Index Cond" in scan, f"{name} walks through all jobs: {scan}"
             assert scan["Node Type"] != "Seq Scan" or scan["Relation Name"] != "job", name
+
+
+def enqueues():
+    keyed = job(unique="a", max_waiting=5)
+    return {
+        "unique": enqueue.enqueue([job(unique="a")]),
+        "unique, in haste": enqueue.enqueue([job(unique="a")], impatient=True),
+        "unique and bounded": enqueue.enqueue([keyed]),
+        "unique and bounded, again": enqueue.enqueue([keyed], again=True),
+        "plain, again": enqueue.enqueue([job()], again=True),
+        "in order": enqueue.enqueue_in_turn([job(ordered="a")], ["a"]),
+        "free orders": locks.take_free(["a"]),
+        "holders": only(Statement(enqueue._HOLDERS, ([], []))),
+        "stored twice": only(Statement(enqueue._UNDO_REPEATED, ([],))),
+    }
+
+
+@pytest.mark.parametrize("is_analysed", [False, True], ids=["never analysed", "analysed while empty"])
+async def test_an_enqueue_looks_up_each_job_by_its_index_whatever_the_statistics_say(connection, is_analysed):
+    """The table may grow by a million before they are looked at again. Those that have just arrived are few."""
+    if is_analysed:
+        await connection.execute("ANALYZE holdfast.job, holdfast.history")
+    for name, procedure in enqueues().items():
+        plan = await generic_plan(connection, next(procedure))
+        scans = [
+            node for node in _nodes(plan) if node.get("Relation Name", "").startswith(("job", "history"))
+        ]
+        looks = [
+            node for node in scans if "Scan" in node["Node Type"] and node["Index Name"] != "job_arrived"
+        ]
+        assert looks, name
+        for node in looks:
+            assert "Index Cond" in node, f"{name} walks through all of {node['Relation Name']}: {node}"
+
+
+async def test_a_large_enqueue_of_a_caller_reads_no_more_than_it_stores(store):
+    """Also with a plan that its session made when the table was empty, and was said to be so by its statistics."""
+    async with store.transaction() as tx:
+        await tx.execute("ANALYZE holdfast.job")
+    for number in [1] * 10 + [5_000]:  # after five times, a plan may be kept
+        async with store.transaction() as tx:
+            await store.jobs.enqueue([job(unique=new_id()) for _ in range(number)], tx=tx)
+    async with store.transaction() as tx:
+        await store.jobs.enqueue([job(unique=new_id()) for _ in range(500)], tx=tx)
+        [(read,)] = await tx.fetch(_READ)
+    assert read <= 2_000
+
+
+_READ = """
+SELECT coalesce(seq_tup_read, 0) + coalesce(idx_tup_fetch, 0) FROM pg_stat_xact_user_tables
+WHERE schemaname = 'holdfast' AND relname = 'job'"""
 
 
 async def generic_plan(connection, statement):

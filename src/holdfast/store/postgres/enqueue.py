@@ -9,7 +9,7 @@ from typing import Any
 from holdfast.kernel.errors import StoreUnavailable, TooManyWaiting
 from holdfast.store.postgres.locks import nobody_in
 from holdfast.store.postgres.replacing import look, meet
-from holdfast.store.postgres.rows import SOON
+from holdfast.store.postgres.rows import SOON, one_by_one
 from holdfast.store.records import UNBOUNDED, Enqueued, NewJob, Standing
 from holdfast.store.statements import Procedure, Statement
 from holdfast.store.states import State
@@ -242,16 +242,19 @@ _PLAIN_GIVEN = _GIVEN.format(free="false", turns="", turn="")
 _GIVEN_IN_TURN = _GIVEN.format(
     free=f"g.turn IS NOT NULL AND {nobody_in('g.ordering_key')}", turns=", $23::bool[]", turn=", turn"
 )
-_HELD_BY_OTHER = """
-    SELECT FROM holdfast.job j WHERE j.unique_key = g.unique_key AND j.unique_key IS NOT NULL AND j.state <> 'dead'"""
-_OVER = "EXISTS (SELECT FROM holdfast.history h WHERE h.id = g.id)"
+# Whatever the statistics say, each is looked up by its index: see `one_by_one`.
+_HOLDER = one_by_one(
+    "SELECT j.id FROM holdfast.job j WHERE j.unique_key = g.unique_key AND j.unique_key IS NOT NULL AND j.state <> 'dead'"
+)
+_HERE = f"EXISTS ({one_by_one('SELECT FROM holdfast.job j WHERE j.id = g.id')})"
+_OVER = f"EXISTS ({one_by_one('SELECT FROM holdfast.history h WHERE h.id = g.id')})"
 _REFUSED = f"""
 refused AS MATERIALIZED (
     SELECT * FROM (
         SELECT g.task, count(DISTINCT g.id) AS new, min(g.max_waiting) AS most, (
             SELECT count(*) FROM holdfast.job j WHERE j.bounded AND j.state = 'queued' AND j.task = g.task) AS waiting
         FROM given g WHERE g.max_waiting IS NOT NULL
-            AND NOT EXISTS (SELECT FROM holdfast.job j WHERE j.id = g.id) AND NOT EXISTS ({_HELD_BY_OTHER}){{known}}
+            AND NOT {_HERE} AND NOT EXISTS ({_HOLDER}){{known}}
         GROUP BY g.task) crowd
     WHERE new + waiting > most)"""
 
@@ -272,13 +275,9 @@ def _insert_sql(*, unique: bool, bounded: bool, again: bool, impatient: bool, tu
         tests.append(f"NOT {_OVER}")
         answers.append(f"SELECT 'here', g.id::text, NULL, 0, 0, 0 FROM given g WHERE {_OVER}")
     if unique:
+        answers.append(f"SELECT 'here', g.id::text, NULL, 0, 0, 0 FROM given g WHERE {_HERE}")
         answers.append(
-            "SELECT 'here', g.id::text, NULL, 0, 0, 0 FROM given g "
-            "WHERE EXISTS (SELECT FROM holdfast.job j WHERE j.id = g.id)"
-        )
-        answers.append(
-            "SELECT 'holder', g.id::text, j.id::text, 0, 0, 0 FROM given g JOIN holdfast.job j "
-            "ON j.unique_key = g.unique_key AND j.unique_key IS NOT NULL AND j.state <> 'dead'"
+            f"SELECT 'holder', g.id::text, h.id::text, 0, 0, 0 FROM given g CROSS JOIN LATERAL ({_HOLDER}) h"
         )
     parts.append(f"""
 stored AS (
@@ -298,12 +297,9 @@ stored AS (
     return f"WITH {', '.join(parts)} {' UNION ALL '.join(answers)}"
 
 
-_HOLDERS = """
+_HOLDERS = f"""
 SELECT g.id::text, h.id::text FROM unnest($1::uuid[], $2::text[]) AS g(id, unique_key) CROSS JOIN LATERAL (
     SELECT j.id FROM holdfast.job j WHERE j.id = g.id
-    UNION ALL
-    SELECT j.id FROM holdfast.job j
-        WHERE j.unique_key = g.unique_key AND j.unique_key IS NOT NULL AND j.state <> 'dead' LIMIT 1) h"""
-_UNDO_REPEATED = """
-DELETE FROM holdfast.job j WHERE j.id = ANY($1::uuid[]) AND j.state = 'queued'
-    AND EXISTS (SELECT FROM holdfast.history h WHERE h.id = j.id)"""
+    UNION ALL ({_HOLDER}) LIMIT 1) h"""
+_UNDO_REPEATED = f"""
+DELETE FROM holdfast.job g WHERE g.id = ANY($1::uuid[]) AND g.state = 'queued' AND {_OVER}"""

@@ -28,6 +28,7 @@ from holdfast.store.postgres.moves import cancel
 from holdfast.store.postgres.moving import move
 from holdfast.store.postgres.rows import LIVE, OVER, to_record
 from holdfast.store.postgres.subject import Home, Subject
+from holdfast.store.postgres.transaction import Executor, PostgresTx
 from holdfast.store.postgres.wakeups import TELLING, payload_of
 from holdfast.store.records import Cancelled, Count, Enqueued, JobRecord, NewJob, id_range
 from holdfast.store.replacing import answers_again
@@ -87,7 +88,7 @@ class Jobs(Subject):
         if not jobs:
             return []
         if (executor := await self._executor(tx)) is not None:
-            answers = await executor.run(enqueue(jobs, again=again))
+            answers = await self._within(executor, jobs, again=again)
         elif not again and len(jobs) == 1 and jobs[0].is_plain and self._home.wakeups.may_tell():
             answers, told = await self._and_tell(jobs[0])
             if told:
@@ -96,6 +97,15 @@ class Jobs(Subject):
             answers = await self._enqueue(jobs, again=again)
         self._home.hint(news_of(jobs, answers), tx=tx)
         return answers
+
+    async def _within(self, executor: Executor, jobs: Sequence[NewJob], *, again: bool) -> list[Enqueued]:
+        """In a caller's transaction, where plans are kept from when there were no jobs, and then walk through all of them."""
+        procedure = enqueue(jobs, again=again)
+        if isinstance(executor, PostgresTx):
+            return await executor.run(
+                procedure, is_large=again or any(job.unique is not None for job in jobs)
+            )
+        return await executor.run(procedure)
 
     async def _and_tell(self, job: NewJob) -> tuple[list[Enqueued], bool]:
         """A lone job in quiet times: the news of it does not take a round trip of its own."""

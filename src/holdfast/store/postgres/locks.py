@@ -17,6 +17,7 @@ from zlib import crc32
 import msgspec
 
 from holdfast.store.postgres.connection import PLANNED
+from holdfast.store.postgres.rows import one_by_one
 from holdfast.store.statements import Procedure, Statement
 
 _ORDERING, _CONCURRENCY = 0x486F_0001, 0x486F_0002  # the classes of our advisory locks
@@ -24,9 +25,9 @@ _ORDERING, _CONCURRENCY = 0x486F_0001, 0x486F_0002  # the classes of our advisor
 
 def nobody_in(order: str) -> str:
     """Neither at work nor in line, nor just arrived."""
-    behind = f"SELECT FROM holdfast.job o WHERE o.ordering_key = {order}"
-    return f"""NOT EXISTS ({behind} AND o.has_turn) AND NOT EXISTS ({behind} AND o.held = 'ordering')
-        AND NOT EXISTS ({behind} AND o.ordering_key IS NOT NULL AND o.held = 'arrived')"""
+    kinds = ("o.has_turn", "o.held = 'ordering'", "o.ordering_key IS NOT NULL AND o.held = 'arrived'")
+    behind = f"SELECT FROM holdfast.job o WHERE o.ordering_key = {order} AND"
+    return " AND ".join(f"NOT EXISTS ({one_by_one(f'{behind} {kind}')})" for kind in kinds)
 
 
 class Keys(msgspec.Struct, frozen=True):

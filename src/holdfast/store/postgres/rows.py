@@ -54,6 +54,15 @@ def same_id(given: str, job: str = "j") -> str:
     return f"{job}.id = ANY(ARRAY[{given}.id])"
 
 
+def one_by_one(subquery: str) -> str:
+    """A subquery of EXISTS or LATERAL that is asked anew for each row around it, and so by the index of what it compares.
+
+    Else it is a join to the planner. Its statistics of an empty table, and its guess of ten for any number of given rows, make it
+    walk through all jobs for each of them. OFFSET forbids that; with LIMIT, EXISTS would be a join all the same.
+    """
+    return f"{subquery} OFFSET 0"
+
+
 def held_by(given: str) -> str:
     """Running, and by the token of `given`. CASE, because the planner must not guess how many jobs run."""
     return f"{same_id(given)} AND CASE WHEN j.lease_until IS NOT NULL THEN j.token = {given}.token END"
