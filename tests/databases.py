@@ -30,7 +30,7 @@ _EMPTY = f"""
     DELETE FROM holdfast.event_group; DELETE FROM holdfast.inbox; DELETE FROM holdfast.stray; DELETE FROM holdfast.blob; DELETE FROM holdfast.event_member;
     UPDATE holdfast.event_position SET value = 0;
     DELETE FROM holdfast.view; DELETE FROM holdfast.view_row; DELETE FROM holdfast.view_aside; DELETE FROM holdfast.seen;
-    DELETE FROM holdfast.visit; DELETE FROM holdfast.web_secret; DELETE FROM holdfast.flag;
+    DELETE FROM holdfast.visit; DELETE FROM holdfast.web_secret; DELETE FROM holdfast.flag; DELETE FROM holdfast.alert; DELETE FROM holdfast.alert_cause;
     DELETE FROM holdfast.cache; DELETE FROM holdfast.cache_tag;
     DELETE FROM holdfast.saga; UPDATE holdfast.saga_reader SET position = NULL, until = 0, woken = 0;
     SET session_replication_role = replica; DELETE FROM holdfast.audit; RESET session_replication_role;

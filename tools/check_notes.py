@@ -15,7 +15,13 @@ from tools.sources import Problem, Source, imported, read, report
 LIST = "src/holdfast/kernel/notes.py"
 # Where a name is not a constant at the call: which names it may be.
 CHOSEN = {
-    "src/holdfast/fleet/leading.py": ("relay.failed", "consumer.failed", "sagas.failed", "view.failed"),
+    "src/holdfast/fleet/leading.py": (
+        "relay.failed",
+        "consumer.failed",
+        "sagas.failed",
+        "view.failed",
+        "alerts.failed",
+    ),
     "src/holdfast/guards/breaker.py": ("breaker.opened", "breaker.half_opened", "breaker.closed"),
 }
 NOTE = ("holdfast.kernel.telemetry", "note")

@@ -11,6 +11,7 @@ from holdfast.kernel.errors import HoldfastError, UsageError
 from holdfast.kernel.ids import new_id
 from holdfast.kernel.outcomes import Done, Retry
 from holdfast.store import ports
+from holdfast.store.alert_records import AlertRecord
 from holdfast.store.blob_records import BlobRow, BlobState, NewBlob
 from holdfast.store.breakers import BreakerReport, BreakerState, Probe
 from holdfast.store.cache_records import Load, Why
@@ -39,6 +40,7 @@ KEY, LEASE = KeyClaim(SCOPE, "k", 1, 0.0), Lease("n", "w", 1, 0.0)
 GRANT = Grant("g", "k", 1.0, 0.0, 1.0, 0.0, 0, 5.0, 0.0)
 PROBE = Probe("g", "n", 1, 5.0)
 WORKER = NewWorker(name="w", host="h", pid=1, version="1")
+ALERT = AlertRecord(id="a", kind="k", cause="c", number=1, opened_at=1.0, told_at=1.0, told_number=1)
 LOAD = Load("k", 1, 0.0, ("t",), (1,))
 BLOB = NewBlob(name="a/b", object="kept/1", size=1, sha256="a" * 64, content_type="text/plain")
 BLOB_ROW = BlobRow("a/b", "kept/1", BlobState.KEPT, True, 1, "a" * 64, "text/plain", None, 0.0, 0.0)
@@ -117,6 +119,13 @@ VERBS = {
     "leases.steal": (["n"], {"actor": "a", "reason": "r"}),
     "leases.prune": ([], {"limit": 5}),
     "sessions.end_stuck": ([], {"after": 60}),
+    "alerts.say": (["k", "c"], {"due": 5.0, "expires": 6.0}),
+    "alerts.unsay": (["k", "c"], {}),
+    "alerts.look": ([], {"patience": 5.0}),
+    "alerts.standing": ([], {"lease": LEASE}),
+    "alerts.write": ([[ALERT]], {}),
+    "alerts.find": ([], {"limit": 5}),
+    "alerts.prune": ([], {"keep": 5.0, "limit": 5}),
     "flags.set": (["f", True], {"tenant": "t", "actor": "a", "reason": "r"}),
     "flags.unset": (["f"], {"tenant": "t", "actor": "a", "reason": "r"}),
     "visits.begin": ([NewVisit(id="a")], {"idle": 60, "last": 60, "replaces": "b"}),

@@ -224,6 +224,11 @@ _WEB = (
     ("request.key_lost", "key", WARNING, "the request with the idempotency key {key} took longer than its lease, and another has the key: nothing of it is kept"),
     ("request.key_kept", "key error", WARNING, "the idempotency key {key} could not be given back, and is free when its lease ends: {error}"),
 )  # fmt: skip
+_ALERTS = (
+    ("alert.told", "alert kind cause state number", WARNING, "alert {alert} is {state}: {kind}, {cause}, {number}"),
+    ("alerts.not_looked", "kind error", WARNING, "it could not be seen whether there is an alert of the kind {kind}: {error}"),
+    ("alerts.failed", "error", ERROR, "alerts could not be looked for: {error}"),
+)  # fmt: skip
 NOTES = {
     name: _entry(f"holdfast.{logger}", name, fields, level, sentence)
     for logger, entries in {
@@ -239,6 +244,7 @@ NOTES = {
         "mail": _MAIL,
         "blobs": _BLOBS,
         "metrics": _METRICS,
+        "alerts": _ALERTS,
         "store": _STORE,
         "process": _PROCESS,
         "web": _WEB,

@@ -1,17 +1,24 @@
 """Looking at what goes on: lines of the log, for people and for programs, and metrics for Prometheus."""
 
+from holdfast.observe.alerts.alert import Alert
+from holdfast.observe.alerts.settings import AlertSettings
+from holdfast.observe.alerts.signing import NotOurAlert, verify_alert
 from holdfast.observe.formats import ConsoleFormatter, JobFields, JsonFormatter
 from holdfast.observe.metrics.kinds import Counter, Gauge, Histogram
 from holdfast.observe.metrics.route import metrics
 from holdfast.observe.metrics.scrape import collect_also
 
 __all__ = [
+    "Alert",
+    "AlertSettings",
     "ConsoleFormatter",
     "Counter",
     "Gauge",
     "Histogram",
     "JobFields",
     "JsonFormatter",
+    "NotOurAlert",
     "collect_also",
     "metrics",
+    "verify_alert",
 ]

@@ -36,6 +36,9 @@ from holdfast.kernel.names import check_name
 from holdfast.kernel.service import Service
 from holdfast.kernel.spawn import over, spawn, to_its_end
 from holdfast.mail.settings import MailSettings, settings_of
+from holdfast.observe.alerts.settings import AlertSettings
+from holdfast.observe.alerts.settings import settings_of as alert_settings_of
+from holdfast.runtime.alerting import ProgramAlerts
 from holdfast.runtime.blobs.program import ProgramBlobs
 from holdfast.runtime.blocking import Blocking
 from holdfast.runtime.config import (
@@ -48,6 +51,7 @@ from holdfast.runtime.config import (
     transport_at,
 )
 from holdfast.runtime.declaring import Declaring
+from holdfast.runtime.declaring_alerts import DeclaringAlerts
 from holdfast.runtime.declaring_cache import DeclaresCache
 from holdfast.runtime.declaring_ends import DeclaringEnds
 from holdfast.runtime.declaring_sagas import DeclaringSagas
@@ -78,7 +82,9 @@ if TYPE_CHECKING:
 DEFAULT_QUEUES = {"default": 50}
 
 
-class Holdfast(Declaring, DeclaringEnds, DeclaringSagas, DeclaringViews, DeclaresCache, Eventing):
+class Holdfast(
+    Declaring, DeclaringAlerts, DeclaringEnds, DeclaringSagas, DeclaringViews, DeclaresCache, Eventing
+):
     """Work that must not be lost and must not be done twice.
 
     `Holdfast()` uses HOLDFAST_URL, else DATABASE_URL, else `sqlite:///holdfast.db`. Enter it with `async with`:
@@ -87,7 +93,7 @@ class Holdfast(Declaring, DeclaringEnds, DeclaringSagas, DeclaringViews, Declare
     carries events; without one the database itself does. `cache="redis://…"`, or HOLDFAST_CACHE_URL, is where values of cached
     functions are kept then; `sessions="redis://…"`, or HOLDFAST_SESSIONS_URL, where those of web pages are. `keys`, or HOLDFAST_KEYS, are those of `hf.vault`; `mail`, or HOLDFAST_MAIL_URL, is where `hf.mail` sends to. A SQLite file brings its tables up to date by itself; on PostgreSQL
     functions are kept then. `keys`, or HOLDFAST_KEYS, are those of `hf.vault`; `mail`, or HOLDFAST_MAIL_URL, is where `hf.mail` sends to; `blobs`, or HOLDFAST_BLOBS_URL, is where
-    `hf.blobs` keeps files. A SQLite file brings its tables up to date by itself; on PostgreSQL
+    `hf.blobs` keeps files; `alerts`, or HOLDFAST_ALERTS_WEBHOOK and HOLDFAST_ALERTS_MAIL, whom alerts are told. A SQLite file brings its tables up to date by itself; on PostgreSQL
     that is done by `migrate`, once for each version.
     """
 
@@ -103,6 +109,7 @@ class Holdfast(Declaring, DeclaringEnds, DeclaringSagas, DeclaringViews, Declare
         keys: Keyring | str | None = None,
         mail: MailSettings | str | None = None,
         blobs: BlobSettings | str | None = None,
+        alerts: AlertSettings | None = None,
     ) -> None:
         hooks, fleet = Hooks(), GuardFleet()
         registry, enqueuer = Registry(hooks, fleet.add), Enqueuer(hooks)
@@ -117,6 +124,8 @@ class Holdfast(Declaring, DeclaringEnds, DeclaringSagas, DeclaringViews, Declare
         self.vault = ProgramVault(self, keys)
         self.mail = ProgramMail(self, settings_of(mail))
         self.blobs = ProgramBlobs(self, blob_settings_of(blobs))
+        self.alerts = ProgramAlerts(self, alert_settings_of(alerts))
+        self._inside.beside.append(self.alerts.services)
         self._entered = False
         self._leaving: asyncio.Task[None] | None = None
         self._workers: WeakSet[WorkerService] = WeakSet()
@@ -299,7 +308,7 @@ class Holdfast(Declaring, DeclaringEnds, DeclaringSagas, DeclaringViews, Declare
             self.store,
             self._inside.registry,
             self._inside.enqueuer,
-            DEFAULT_QUEUES if queues is None else queues,
+            self.alerts.queues(DEFAULT_QUEUES if queues is None else queues),
             self._inside.portal,
             name=name,
             lease=lease,

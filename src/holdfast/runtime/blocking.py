@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from holdfast.events.versions import Versions
     from holdfast.jobs.dead import DeadLetters
     from holdfast.jobs.unknown import UnknownJobs
+    from holdfast.runtime.alerting import ProgramAlerts
     from holdfast.runtime.app import Holdfast
     from holdfast.runtime.blobs.program import ProgramBlobs
     from holdfast.runtime.flags import ProgramFlags
@@ -60,6 +61,7 @@ class Blocking:
         self.versions = BlockingVersions(portal, hf.versions)
         self.cache = BlockingCache(portal, hf.cache)
         self.flags = BlockingFlags(portal, hf.flags)
+        self.alerts = BlockingAlerts(portal, hf.alerts)
         self.flag = Blocks(portal, "hf")(hf.flag)
         self.logins = BlockingLogins(portal, hf.logins)
         self.vault = BlockingVault(portal, hf.vault)
@@ -228,6 +230,15 @@ class BlockingFlags:
     def __init__(self, portal: Portal, flags: ProgramFlags) -> None:
         made = Blocks(portal, "hf.flags")
         self.set, self.unset, self.list = made(flags.set), made(flags.unset), made(flags.list)
+
+
+class BlockingAlerts:
+    """`hf.alerts`."""
+
+    def __init__(self, portal: Portal, alerts: ProgramAlerts) -> None:
+        made = Blocks(portal, "hf.alerts")
+        self.raise_, self.over = made(alerts.raise_), made(alerts.over)
+        self.expires, self.list = made(alerts.expires), made(alerts.list)
 
 
 class BlockingLogins:

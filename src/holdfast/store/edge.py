@@ -8,6 +8,7 @@ from functools import partial, wraps
 from typing import Any, TypeVar
 
 from holdfast.kernel.names import check_name, check_seconds
+from holdfast.store import alert_checks as al
 from holdfast.store import blob_checks as b
 from holdfast.store import cache_checks as cc
 from holdfast.store import checks as c
@@ -230,6 +231,20 @@ RULES: dict[str, dict[str, dict[str, Check]]] = {
         },
         "abandon": {"claim": c.check_key_claim},
         "prune": {"limit": _limit},
+    },
+    "Alerts": {
+        "say": {
+            "kind": _name("kind"),
+            "cause": _name("cause"),
+            "due": partial(c.check_seconds_if_given, "due"),
+            "expires": partial(c.check_seconds_if_given, "expires"),
+        },
+        "unsay": {"kind": _name("kind"), "cause": _name("cause")},
+        "look": {"patience": partial(check_seconds, "patience")},
+        "standing": {"lease": e.check_lease_if_given},
+        "write": {"alerts": al.check_alerts},
+        "find": {"limit": _limit},
+        "prune": {"keep": partial(check_seconds, "keep"), "limit": _limit},
     },
     "Flags": {
         "set": {

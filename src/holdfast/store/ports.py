@@ -7,6 +7,7 @@ from typing import Any, Protocol, runtime_checkable
 
 import msgspec
 
+from holdfast.store.alert_ports import Alerts
 from holdfast.store.blob_ports import Blobs
 from holdfast.store.cache_ports import Cache
 from holdfast.store.event_ports import Groups, Inbox, Outbox, Strays
@@ -100,6 +101,8 @@ class Store(Protocol):
     def visits(self) -> Visits: ...
     @property
     def flags(self) -> Flags: ...
+    @property
+    def alerts(self) -> Alerts: ...
     @property
     def guards(self) -> Guards: ...
     @property

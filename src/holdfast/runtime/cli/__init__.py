@@ -14,6 +14,7 @@ from typing import TextIO
 from holdfast.kernel.errors import HoldfastError, UsageError
 from holdfast.kernel.here import version
 from holdfast.runtime.cli import (
+    alerts,
     blobs,
     cache,
     dead,
@@ -44,7 +45,7 @@ from holdfast.runtime.cli.parser import Parser
 __all__ = ["main"]
 
 GROUPS = (
-    worker, workers, relay, jobs, dead, unknown, outbox, trace, queues, tenants, schedules, sagas, locks, guards, views, cache, vault, flags, blobs, migrate, health, doctor, demo
+    worker, workers, relay, jobs, dead, unknown, outbox, trace, queues, tenants, schedules, sagas, locks, guards, views, cache, vault, flags, alerts, blobs, migrate, health, doctor, demo
 )  # fmt: skip
 
 _SILENT = logging.NullHandler()

@@ -15,6 +15,7 @@ from holdfast.kernel.spawn import over, spawn
 from holdfast.kernel.telemetry import note
 from holdfast.store.ports import PoolUse, Tx
 from holdfast.store.postgres import schema
+from holdfast.store.postgres.alerts import Alerts
 from holdfast.store.postgres.audit import Audit
 from holdfast.store.postgres.blobs import Blobs
 from holdfast.store.postgres.cache import Cache
@@ -94,6 +95,7 @@ class PostgresStore:
         self.keys = Keys(self)
         self.visits = Visits(self)
         self.flags = Flags(self)
+        self.alerts = Alerts(self)
         self.guards = Guards(self)
         self.outbox = Outbox(self)
         self.inbox = Inbox(self)

@@ -14,6 +14,7 @@ from holdfast.kernel.forks import keep, tell_child
 from holdfast.kernel.loops import new_lock
 from holdfast.kernel.spawn import Reply, ThreadReply
 from holdfast.store.sqlite import refusals, schema
+from holdfast.store.sqlite.alerts import Alerts
 from holdfast.store.sqlite.audit import Audit
 from holdfast.store.sqlite.blobs import Blobs
 from holdfast.store.sqlite.cache import Cache
@@ -92,6 +93,7 @@ class SqliteStore:
         self.keys = Keys(self)
         self.visits = Visits(self)
         self.flags = Flags(self)
+        self.alerts = Alerts(self)
         self.guards = Guards(self)
         self.outbox = Outbox(self)
         self.inbox = Inbox(self)

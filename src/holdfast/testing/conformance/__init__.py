@@ -19,6 +19,7 @@ if (_pytest := sys.modules.get("pytest")) is not None:
     _parts = sorted(path.stem for path in Path(__file__).parent.glob("*.py"))
     _pytest.register_assert_rewrite(*(f"{__name__}.{name}" for name in _parts if name != "__init__"))
 
+from holdfast.testing.conformance.alerts import AlertsConformance
 from holdfast.testing.conformance.audit import AuditConformance
 from holdfast.testing.conformance.blob_kit import BlobsHarness
 from holdfast.testing.conformance.blob_rows import BlobRowsConformance
@@ -74,6 +75,7 @@ from holdfast.testing.conformance.wakeups import WakeupsConformance
 from holdfast.testing.conformance.workers import WorkersConformance
 
 __all__ = [
+    "AlertsConformance",
     "AuditConformance",
     "BlobLinksConformance",
     "BlobRowsConformance",
@@ -168,6 +170,7 @@ class StoreConformance(
     KeysConformance,
     VisitsConformance,
     FlagsConformance,
+    AlertsConformance,
     GuardsConformance,
     OutboxConformance,
     RelayingConformance,

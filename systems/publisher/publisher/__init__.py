@@ -1,1 +1,0 @@
-"""Scheduled publishing to DeviantArt: each post at its time, once."""
