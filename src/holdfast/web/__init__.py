@@ -5,6 +5,7 @@ from holdfast.web.correlation import Correlation
 from holdfast.web.idempotency.middleware import IdempotencyKeys
 from holdfast.web.idempotency.request import request_session, request_tx
 from holdfast.web.limits.bodies import BodyLimits
+from holdfast.web.limits.counting import count_request, count_request_sync
 from holdfast.web.limits.rates import RateLimit, RateLimits
 from holdfast.web.limits.shedding import Shedding
 from holdfast.web.probes.probes import Probes, probes
@@ -36,6 +37,8 @@ __all__ = [
     "SignedFiles",
     "UploadForm",
     "Uploads",
+    "count_request",
+    "count_request_sync",
     "probes",
     "problem_of",
     "request_session",

@@ -12,10 +12,11 @@ from holdfast.blobs import errors as b
 from holdfast.kernel import errors as e
 from holdfast.kernel.context import context
 from holdfast.kernel.telemetry import note
-from holdfast.web.asgi import App, Message, Receive, Scope, Send, answer, path_of
+from holdfast.web.asgi import App, Message, Receive, Scope, Send, answer, header, path_of
 
 _TYPE = b"application/problem+json"
 _SOON = 2  # seconds, when nobody knows better
+PAGE = "holdfast.problem_page"  # in the scope: draws a problem as HTML
 
 
 class Problem(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -32,8 +33,8 @@ class Problem(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
     async def send(self, scope: Scope, send: Send, *, fields: Iterable[tuple[bytes, bytes]] = ()) -> None:
         whole = msgspec.structs.replace(self, correlation_id=self.correlation_id or context().correlation_id)
-        content = msgspec.json.encode(whole)
-        headers = [(b"content-type", _TYPE), (b"content-length", b"%d" % len(content))]
+        kind, content = _page(whole, scope) or (_TYPE, msgspec.json.encode(whole))
+        headers = [(b"content-type", kind), (b"content-length", b"%d" % len(content))]
         headers += [(b"cache-control", b"no-store"), *fields]
         if self.retry_after is not None:
             headers.append((b"retry-after", b"%d" % self.retry_after))
@@ -113,8 +114,29 @@ def problem_of(error: BaseException) -> Problem:
     return found
 
 
+def _page(problem: Problem, scope: Scope) -> tuple[bytes, bytes] | None:
+    """For somebody who has sent a form or opened a link, where `WithPages` stands outside; None: a document is right."""
+    draw = scope.get(PAGE)
+    if draw is None or not _wants_page(scope):
+        return None
+    try:
+        return b"text/html; charset=utf-8", draw(problem)
+    except Exception as error:  # noqa: BLE001  templates and what they are given are the program's
+        tell_failure(scope, INTERNAL, error)
+        return None
+
+
+def _wants_page(scope: Scope) -> bool:
+    """Browsers that load a page name HTML, and programs do not; who names both is a program."""
+    accepted = (header(scope, b"accept") or "").lower()
+    return "text/html" in accepted and "json" not in accepted
+
+
 class Problems:
-    """Middleware that answers what the app raises as a problem document, and notes it. An answer that has begun stays."""
+    """Middleware that answers what the app raises as a problem document, and notes it. An answer that has begun stays.
+
+    Inside of `WithPages`, a browser gets a page of the kit.
+    """
 
     def __init__(self, app: App) -> None:
         self._app = app

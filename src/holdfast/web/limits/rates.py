@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Callable, Sequence
 from typing import Any, Protocol, TypeAlias
 
 import msgspec
 
 from holdfast.guards.guard import Guard
-from holdfast.guards.headers import ratelimit_headers, render_retry_after
+from holdfast.guards.headers import ratelimit_headers
 from holdfast.guards.limiter import Limiter
 from holdfast.guards.ports import SLICE
 from holdfast.kernel.errors import RateLimited, UsageError
@@ -19,12 +18,12 @@ from holdfast.kernel.telemetry import note
 from holdfast.web.asgi import App, Message, Receive, Scope, Send
 from holdfast.web.idempotency.whose import principal_of
 from holdfast.web.limits.addresses import Addresses
-from holdfast.web.problems import Problem
+from holdfast.web.limits.counting import IN_SCOPE, key_of
+from holdfast.web.limits.refusal import refusal
 from holdfast.web.routes import Routes
 
 Who: TypeAlias = Callable[[Scope], str | None]
 _PATIENCE = 0.5  # seconds that a request waits at most, for the first share of the fleet's quota
-_LONGEST = 100  # characters of a name to count by
 _KEYS = 100_000  # of each limit, in one process
 
 
@@ -36,7 +35,7 @@ class RateLimit:
     """`RateLimit("api", requests=100, seconds=60, routes=["* /api/{rest:path}"], by="address")`.
 
     `by`: "address", "principal" (who has logged in; others are not counted), or a function of the ASGI scope that names who is
-    counted, and None for who is not. `requests` may come at once; then so many come back in so many `seconds`, evenly.
+    counted, and None for who is not; or "handler": `count_request` in a handler counts, by what only the body tells. `requests` may come at once; then so many come back in so many `seconds`, evenly.
     Without `routes` it is for all.
     """
 
@@ -53,8 +52,12 @@ class RateLimit:
         self.requests = check_int("requests", requests, 1, 10**9)
         self.seconds = check_seconds("seconds", seconds, minimum=0.001)
         self.routes = None if routes is None else Routes(tuple(routes))
-        if by not in ("address", "principal") and not callable(by):
-            raise UsageError(f'by is "address", "principal" or a function of the scope; not {show(by)}.')
+        if by not in ("address", "principal", "handler") and not callable(by):
+            raise UsageError(
+                f'by is "address", "principal", "handler" or a function of the scope; not {show(by)}.'
+            )
+        if by == "handler" and routes is not None:
+            raise UsageError(f"Limit {name!r} is counted by handlers, so it takes no routes.")
         self.by = by
 
 
@@ -69,7 +72,15 @@ class RateLimits:
         self, app: App, hf: Program, limits: Sequence[RateLimit], *, proxies: Sequence[str] = ()
     ) -> None:
         self._app, self._addresses = app, Addresses(proxies)
-        self._limits = [(limit, _limiter(hf, limit), self._who(limit.by)) for limit in limits]
+        made = [(limit, _limiter(hf, limit)) for limit in limits]
+        self._limits = [
+            (limit, limiter, self._who(limit.by)) for limit, limiter in made if limit.by != "handler"
+        ]
+        self._by_handlers = {
+            limit.name: (limiter, limit.requests, limit.seconds)
+            for limit, limiter in made
+            if limit.by == "handler"
+        }
 
     def _who(self, by: str | Who) -> Who:
         if callable(by):
@@ -86,26 +97,18 @@ class RateLimits:
                 continue
             if (found := who(scope)) is None:
                 continue
-            key = _key(found)
+            key = key_of(found)
             try:
                 await limiter.take(key=key)
             except RateLimited as refused:
                 note("request.limited", limit=limit.name, key=key)
-                after = render_retry_after(refused.retry_after or 1.0)
-                await _problem(limit, int(after)).send(scope, send, fields=_told(limit, limiter, key))
+                problem = refusal(limit.requests, limit.seconds, refused.retry_after)
+                await problem.send(scope, send, fields=_told(limit, limiter, key))
                 return
             told = _told(limit, limiter, key)  # of several, the last: the one named most narrowly comes last
+        if self._by_handlers:
+            scope = {**scope, IN_SCOPE: {**scope.get(IN_SCOPE, {}), **self._by_handlers}}
         await self._app(scope, receive, _telling(send, told) if told else send)
-
-
-def _problem(limit: RateLimit, after: int) -> Problem:
-    return Problem(
-        status=429,
-        title="Too many requests",
-        code="RATE_LIMIT_EXCEEDED",
-        detail=f"At most {limit.requests} requests in {limit.seconds:g} s are taken here. Come back in {after} s.",
-        retry_after=after,
-    )
 
 
 def _limiter(hf: Program, limit: RateLimit) -> Limiter:
@@ -114,12 +117,6 @@ def _limiter(hf: Program, limit: RateLimit) -> Limiter:
     limiter = Limiter(rate=rate, burst=limit.requests + rate * SLICE, wait=_PATIENCE, keys=_KEYS, per="{who}")
     hf.guard(f"web.{limit.name}", limiter=limiter)  # it is the fleet's from now on
     return limiter
-
-
-def _key(found: str) -> str:
-    return (
-        found if len(found) <= _LONGEST else hashlib.sha256(found.encode(errors="surrogatepass")).hexdigest()
-    )
 
 
 def _told(limit: RateLimit, limiter: Limiter, key: str) -> list[tuple[bytes, bytes]]:

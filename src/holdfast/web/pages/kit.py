@@ -17,6 +17,7 @@ from holdfast.web.pages import readers, regions, trouble
 from holdfast.web.pages.accents import Accent, accent_of, style_of
 from holdfast.web.pages.assets import Assets
 from holdfast.web.pages.givens import Givens, environment, root_of
+from holdfast.web.problems import Problem
 
 
 class Pages:
@@ -89,6 +90,11 @@ class Pages:
         if problem.retry_after is not None:
             answer.headers["retry-after"] = str(problem.retry_after)
         return answer
+
+    def draw_problem(self, request: Request, problem: Problem) -> bytes:
+        """The page of a problem that middleware has answered with."""
+        context = self._givens.of(request, regions.Regions(), None, None)
+        return self.env.get_template(self._problem).render({**context, "problem": problem}).encode()
 
     def unchanged(self, request: Request, version: object) -> Response | None:
         """204 for a reader who has this version already, before anything is read for the page; else None."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import partial
 
 from starlette.requests import Request
 from starlette.responses import PlainTextResponse, Response
@@ -14,6 +15,7 @@ from holdfast.web.pages.forms import Form, FormRefused
 from holdfast.web.pages.givens import ROOT
 from holdfast.web.pages.headers import PageHeaders
 from holdfast.web.pages.kit import Pages
+from holdfast.web.problems import PAGE
 
 _THEME = "/-/theme"
 
@@ -22,7 +24,7 @@ class WithPages:
     """Middleware: `app = WithPages(app, pages)`. It stands around the whole app, wherever that is mounted.
 
     It answers `/static/<hash>/…` and `POST /-/theme`, remembers the prefix under which it is mounted, and sets the headers of
-    `PageHeaders`, which takes `allow`.
+    `PageHeaders`, which takes `allow`. What middleware inside of it refuses is a page for browsers.
     """
 
     def __init__(self, app: App, pages: Pages, *, allow: Mapping[str, Sequence[str]] | None = None) -> None:
@@ -33,6 +35,7 @@ class WithPages:
         if scope["type"] in ("http", "websocket"):
             # Below a Mount inside of the app, root_path is longer than where the app itself stands.
             scope = {**scope, ROOT: str(scope.get("root_path", "")).rstrip("/")}
+            scope[PAGE] = partial(self._pages.draw_problem, Request({**scope, "type": "http"}))
         await self._inner(scope, receive, send)
 
     async def _route(self, scope: Scope, receive: Receive, send: Send) -> None:

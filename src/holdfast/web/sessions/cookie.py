@@ -11,6 +11,8 @@ from holdfast.web.asgi import Scope, headers
 from holdfast.web.sessions.tokens import is_token
 
 SameSite: TypeAlias = Literal["lax", "strict"]
+# Python calls more of Latin-1 a space. A neighbour could set "\xa0__Host-session", which browsers do not guard.
+_BLANK = " \t"
 
 
 class Cookie(msgspec.Struct, frozen=True):
@@ -27,9 +29,9 @@ class Cookie(msgspec.Struct, frozen=True):
         """The token that the client has, when it looks like one of ours. Of two by this name, none."""
         pairs = [pair for line in headers(scope, b"cookie") for pair in line.split(";")]
         found = [
-            value.strip()
+            value.strip(_BLANK)
             for name, _, value in (pair.partition("=") for pair in pairs)
-            if name.strip() == self.name
+            if name.strip(_BLANK) == self.name
         ]
         return found[0] if len(found) == 1 and is_token(found[0]) else None
 

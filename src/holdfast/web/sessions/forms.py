@@ -23,14 +23,16 @@ async def told_token(scope: Scope, receive: Receive) -> tuple[str | None, Receiv
     if (find := _finder(scope)) is None:
         return None, receive
     held: deque[Message] = deque()
-    body, more = b"", True
+    body, more, next_look = bytearray(), True, 1
     found: str | None = None
     while more and found is None and len(body) < _LOOKED_AT:
         message = await receive()
         held.append(message)
         more = message["type"] == "http.request" and message.get("more_body", False)
         body += message.get("body", b"")
-        found = find(body[:_LOOKED_AT], not more)
+        if len(body) >= min(next_look, _LOOKED_AT) or not more:
+            next_look = 2 * len(body)  # not for each byte of a body that trickles: that would cost its square
+            found = find(bytes(body[:_LOOKED_AT]), not more)
 
     async def again() -> Message:
         return held.popleft() if held else await receive()
@@ -69,7 +71,7 @@ def _in_multipart(boundary: str, body: bytes, _is_all: bool) -> str | None:
     mark = b"\r\n--" + boundary.encode("latin-1", "replace")
     for part in (b"\r\n" + body).split(mark)[1:-1]:  # the last may still come
         head, found, value = part.partition(b"\r\n\r\n")
-        if found and _name_of(head) == FIELD:
+        if found and FIELD.encode() in head and _name_of(head) == FIELD:
             return value.decode("latin-1")
     return None
 

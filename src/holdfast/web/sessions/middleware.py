@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from contextlib import suppress
-from typing import Any, Protocol
+from typing import Protocol, TypeAlias
 
 from holdfast.kernel.clock import monotonic
 from holdfast.kernel.errors import TROUBLE, UsageError
@@ -88,7 +88,7 @@ class Sessions:
 
     async def _request(self, scope: Scope, receive: Receive, send: Send) -> None:
         try:
-            token = self._cookie.read(scope)
+            token = self._token(scope)
             refusal, receive = await self._refusal(scope, receive, token)
             session = None if refusal is not None else await self._session(scope, token)
         except TROUBLE as error:
@@ -98,6 +98,11 @@ class Sessions:
             await (refusal or _FOREIGN).send(scope, send)
             return
         await _Exchange(self._app, session, self._cookie).run(await self._with(scope, session), receive, send)
+
+    def _token(self, scope: Scope) -> str | None:
+        """What the cookie has. Where other sites may send requests, theirs are nobody's, whatever cookie they bring."""
+        is_open = not is_safe(scope) and self._exempt.find(scope) is not None
+        return None if is_open and self._origins.are_foreign(scope) else self._cookie.read(scope)
 
     async def _socket(self, scope: Scope, receive: Receive, send: Send) -> None:
         if self._origins.is_foreign_socket(scope):
@@ -181,12 +186,29 @@ class _Exchange:
 
     def _begun(self, message: Message) -> Message:
         session = self._session
-        if not session.is_to_be_given:
-            return message
-        fields: list[Any] = [*message.get("headers", ()), self._cookie.given(session.token, session.lasts)]
-        if not any(name.lower() == b"cache-control" for name, _ in fields):
-            fields.append((b"cache-control", b"no-store"))  # nobody else gets this cookie
+        fields = list(message.get("headers", ()))
+        if session.is_to_be_given:
+            fields = [
+                *_kept_from_others(fields, b"no-store"),
+                self._cookie.given(session.token, session.lasts),
+            ]
+        elif session.principal is not None and not _says(fields, b""):
+            fields.append((b"cache-control", b"private"))
         return {**message, "headers": fields}
+
+
+Fields: TypeAlias = list[tuple[bytes, bytes]]
+
+
+def _kept_from_others(fields: Fields, instead: bytes) -> Fields:
+    """No cache between us and the client gives this cookie to somebody else, whatever the app says of its page."""
+    if _says(fields, b"no-store") or _says(fields, b"private"):
+        return fields
+    return [pair for pair in fields if pair[0].lower() != b"cache-control"] + [(b"cache-control", instead)]
+
+
+def _says(fields: Fields, word: bytes) -> bool:
+    return any(name.lower() == b"cache-control" and word in value.lower() for name, value in fields)
 
 
 async def _answer(scope: Scope, send: Send, error: BaseException) -> None:

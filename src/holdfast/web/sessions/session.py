@@ -8,7 +8,9 @@ from typing import Any
 import msgspec
 
 from holdfast.jobs.blocking import Blocks, inner, portal_of
+from holdfast.kernel.clock import recover
 from holdfast.kernel.errors import PayloadError, StoreUnavailable, UsageError
+from holdfast.kernel.randomness import random
 from holdfast.kernel.show import show
 from holdfast.store.ports import Store
 from holdfast.store.visit_ports import SharedVisits
@@ -17,7 +19,8 @@ from holdfast.web.asgi import HasScope, Scope, scope_of
 from holdfast.web.sessions.tokens import id_of, new_token
 
 IN_SCOPE = "holdfast.session"
-_TRIES = 5  # to write data over what others have written meanwhile
+_TRIES, _REST, _LONGEST = 12, 0.01, 0.5  # to write over what others have written meanwhile; seconds between
+_UNSEEN = 600.0  # seconds that a session of nobody lasts until its client has shown the cookie once
 _MISSING = object()
 
 
@@ -69,13 +72,16 @@ class Session(MutableMapping[str, Any]):
         return None if self._visit is None else self._visit.tenant
 
     async def login(self, principal: str, *, tenant: str | None = None, tx: Any = None) -> None:
-        """This person has shown who he is. The session goes on under a new token; what it knew stays.
+        """This person has shown who he is. The session goes on under a new token. What it knew stays, unless somebody else was logged in.
 
         With `tx` it is kept when that commits.
         """
-        token = new_token()
-        visit = self._new(id_of(token), principal, tenant)
+        token, data = new_token(), self._data
+        if self.principal is not None and (self.principal, self.tenant) != (principal, tenant):
+            data = {}  # it was somebody else's
+        visit = self._new(id_of(token), principal, tenant, data)
         await self._begin(visit, tx)
+        self._data = data
         self._go_on(token, visit)
 
     async def logout(self) -> None:
@@ -135,7 +141,7 @@ class Session(MutableMapping[str, Any]):
 
     async def save(self) -> None:
         """Write now what was changed. In a request that happens by itself, before the answer begins."""
-        for _ in range(_TRIES):
+        for turn in range(_TRIES):
             if not self._changes:
                 return
             if self._visit is None:
@@ -146,6 +152,7 @@ class Session(MutableMapping[str, Any]):
                 self._visit = msgspec.structs.replace(self._visit, data=text, version=self._visit.version + 1)
                 self._changes = {}
                 return
+            await recover(random() * min(_REST * 2**turn, _LONGEST))
             if not await self._read_again():
                 return
         raise StoreUnavailable(
@@ -156,8 +163,9 @@ class Session(MutableMapping[str, Any]):
         """Somebody else has written meanwhile: what he wrote under other names stays. False: it is over."""
         assert self._visit is not None
         self._visit = await self._visits.get(self._visit.id)
-        if self._visit is None:  # logged out elsewhere, and nothing brings it back
-            self._forget()
+        if self._visit is None:  # ended or replaced elsewhere, and nothing brings it back
+            # The client keeps its cookie: it may be a newer one, of a login beside this request.
+            self._data, self._changes = {}, {}
             return False
         self._data = msgspec.json.decode(self._visit.data)
         for name, value in self._changes.items():
@@ -170,7 +178,7 @@ class Session(MutableMapping[str, Any]):
     async def _first_data(self) -> None:
         """Under a token that we have made: not under one that somebody may have given to the client."""
         token = new_token()
-        visit = self._new(id_of(token), None, None)
+        visit = self._new(id_of(token), None, None, self._data)
         await self._begin(visit, None)
         self._go_on(token, visit)
 
@@ -194,16 +202,17 @@ class Session(MutableMapping[str, Any]):
 
     # --- steps ---
 
-    def _new(self, visit_id: str, principal: str | None, tenant: str | None) -> NewVisit:
+    def _new(
+        self, visit_id: str, principal: str | None, tenant: str | None, data: dict[str, Any]
+    ) -> NewVisit:
         if principal is not None and not isinstance(principal, str):
             raise UsageError(f"The principal is the text by which you know a person, not {show(principal)}.")
-        data = msgspec.json.encode(self._data).decode()
         client = self._client
         return NewVisit(
             id=visit_id,
             principal=principal,
             tenant=tenant,
-            data=data,
+            data=msgspec.json.encode(data).decode(),
             address=client.address,
             agent=client.agent,
         )
@@ -211,6 +220,8 @@ class Session(MutableMapping[str, Any]):
     async def _begin(self, visit: NewVisit, tx: Any) -> None:
         old = None if self._visit is None else self._visit.id
         idle, last = self._terms.idle, self._terms.last
+        if visit.principal is None:  # who sends requests without cookies makes no sessions that last
+            idle = min(idle, _UNSEEN)
         await self._visits.begin(visit, idle=idle, last=last, replaces=old, tx=inner(tx))
 
     def _go_on(self, token: str, visit: NewVisit) -> None:
