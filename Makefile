@@ -39,6 +39,7 @@ check: $(ready) ## Check format, lint, types, import direction and seams
 	@$(run) -m tools.check_seams
 	@$(run) -m tools.check_notes
 	@$(run) -m tools.check_systems
+	@$(run) -m tools.check_test_names
 
 chaos: $(ready) ## Kill, freeze and cut off real processes and databases a thousand times, then count (ARGS="--short", "publications")
 	@$(run) -m chaos $(ARGS)

@@ -1,0 +1,1 @@
+"""Scheduled publishing to DeviantArt: each post at its time, once."""
