@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from msgspec.structs import replace
+
 from holdfast.events import versions
 from holdfast.events.catalog import Catalog, EventType
 from holdfast.events.envelope import DATA_LIMIT
@@ -13,6 +15,7 @@ from holdfast.kernel.codec import decode_stored, encode
 from holdfast.kernel.context import context
 from holdfast.kernel.errors import PayloadError
 from holdfast.kernel.ids import new_id
+from holdfast.kernel.tracing import traceparent, tracer
 from holdfast.store.event_records import Emitted, NewEvent
 from holdfast.store.ports import Store
 
@@ -41,7 +44,7 @@ class Emitter:
             key=key,
             correlation_id=story_in(tx, event_id, around.correlation_id) or event_id,
             causation_id=around.job_id or around.causation_id,
-            trace=around.trace,
+            trace=traceparent(),
         )
 
     async def emit(
@@ -54,6 +57,12 @@ class Emitter:
         expect: int | None = None,
     ) -> Emitted:
         event = self.build(type_, data, key, tx)
+        if (tracing := tracer()) is None:
+            return await self._emit(event, expect, tx)
+        with tracing.sends(event.type, None, [event.id], event.correlation_id) as span:
+            return await self._emit(replace(event, trace=span.traceparent or event.trace), expect, tx)
+
+    async def _emit(self, event: NewEvent, expect: int | None, tx: object) -> Emitted:
         if expect is not None:
             return await self._emit_expecting(event, expect, inner(tx))
         [emitted] = await self._store.outbox.emit([event], tx=inner(tx))

@@ -16,6 +16,7 @@ from holdfast.kernel.crashpoints import crashpoint
 from holdfast.kernel.errors import TROUBLE, LeaseLost, TransportUnavailable
 from holdfast.kernel.randomness import jittered
 from holdfast.kernel.telemetry import note
+from holdfast.kernel.tracing import tracer
 from holdfast.store.bell import LOG, OUTBOX
 from holdfast.store.event_records import OutboxEvent
 from holdfast.store.ports import Store
@@ -100,14 +101,22 @@ class Relay(Leading):
             await self._make_known()
             self._are_known = True
         crashpoint("relay.before_publish")
-        if self._wire is None:
-            await self._stamp(lease, events)
+        if (tracing := tracer()) is None:
+            await self._send(lease, events)
         else:
-            await self._publish(lease, await self._wire.ready(), events)
+            broker = None if self._wire is None else self._wire.name
+            with tracing.publishes([event.trace for event in events], broker):
+                await self._send(lease, events)
         self._batch = min(BATCH, most * 2)
         return True
 
     # --- steps ---
+
+    async def _send(self, lease: Lease, events: Sequence[OutboxEvent]) -> None:
+        if self._wire is None:
+            await self._stamp(lease, events)
+        else:
+            await self._publish(lease, await self._wire.ready(), events)
 
     async def _publish(self, lease: Lease, transport: Transport, events: Sequence[OutboxEvent]) -> None:
         found = await publish(transport, events)

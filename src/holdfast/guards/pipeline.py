@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Coroutine
 from functools import partial
 from typing import Any
 
@@ -16,6 +16,7 @@ from holdfast.guards.retry import Retries
 from holdfast.guards.ways import ON_LOOP, Way
 from holdfast.kernel.clock import monotonic
 from holdfast.kernel.errors import Refused
+from holdfast.kernel.tracing import Tracer, tracer
 
 FRESH = 0.25  # seconds between an admission and its call: a later one would break the rate
 
@@ -90,8 +91,21 @@ class Pipeline:
                 raise
             return await fallback.result(error)
 
-    async def retried(self, way: Way, ask: Ask, work: partial[Any], *, first: Admission | None = None) -> Any:
+    def retried(
+        self, way: Way, ask: Ask, work: partial[Any], *, first: Admission | None = None
+    ) -> Coroutine[Any, Any, Any]:
         """Attempts until one succeeds, or there may be no more. The first may be admitted already."""
+        if (tracing := tracer()) is None:
+            return self._attempts(way, ask, work, first)
+        return self._traced(tracing, way, ask, work, first)
+
+    async def _traced(
+        self, tracing: Tracer, way: Way, ask: Ask, work: partial[Any], first: Admission | None
+    ) -> Any:
+        with tracing.calls(self.gates.name):
+            return await self._attempts(way, ask, work, first)
+
+    async def _attempts(self, way: Way, ask: Ask, work: partial[Any], first: Admission | None) -> Any:
         until = self._until()
         if self._retries is not None:
             self._retries.first()

@@ -21,6 +21,7 @@ from holdfast.kernel.errors import DeadlinePassed, PayloadError, Refused, TimedO
 from holdfast.kernel.names import check_seconds
 from holdfast.kernel.show import show
 from holdfast.kernel.threads import Caller, LoopThreads
+from holdfast.kernel.tracing import carried
 
 ONCE = Backoff(attempts=1)
 _types: WeakKeyDictionary[Any, Any] = WeakKeyDictionary()  # by function: what it says that it returns
@@ -185,7 +186,7 @@ class Call:
             with _marked(awaits):
                 result = await function(*self._args)
         else:
-            result = await self._threads.call(partial(_called, function, self._args, awaits))
+            result = await self._threads.call(carried(partial(_called, function, self._args, awaits)))
             self._leave_place()
             if inspect.isawaitable(result):
                 with _marked(awaits):

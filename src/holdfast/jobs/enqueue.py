@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Coroutine, Mapping, Sequence
 from typing import Any, TypeVar
 
+from msgspec.structs import replace
+
 from holdfast.guards.deadline import time_left
 from holdfast.jobs.blocking import BlockingTx, Portal
 from holdfast.jobs.declaration import Keys
@@ -18,6 +20,7 @@ from holdfast.kernel.context import context
 from holdfast.kernel.ids import new_id, new_ids
 from holdfast.kernel.names import check_name
 from holdfast.kernel.templates import Template
+from holdfast.kernel.tracing import traceparent, tracer
 from holdfast.store.ports import Store
 from holdfast.store.records import NewJob
 
@@ -52,6 +55,15 @@ class Enqueuer:
         return [_built(task, each, job_id, shared, keys) for each, job_id in zip(calls, job_ids, strict=True)]
 
     async def send(self, task: Task[Any, T], jobs: list[NewJob], given: Options) -> list[Handle[T]]:
+        if (tracing := tracer()) is None:
+            return await self._send(task, jobs, given)
+        first, ids = jobs[0], [job.id for job in jobs]
+        with tracing.sends(first.task, first.queue, ids, first.correlation_id) as span:
+            if (trace := span.traceparent) is not None:
+                jobs = [replace(job, trace=trace) for job in jobs]
+            return await self._send(task, jobs, given)
+
+    async def _send(self, task: Task[Any, T], jobs: list[NewJob], given: Options) -> list[Handle[T]]:
         tx = given.tx.inner if isinstance(given.tx, BlockingTx) else given.tx
         stored = await self._store.jobs.enqueue(jobs, tx=tx)
         if self._hooks.heard("on_enqueued"):
@@ -120,6 +132,6 @@ def _shared(task: Task[Any, Any], given: Options, first: str) -> dict[str, Any]:
         "max_waiting": says.max_waiting,
         "correlation_id": story_in(given.tx, first, given.correlation_id or around.correlation_id),
         "causation_id": around.job_id,
-        "trace": around.trace,
+        "trace": traceparent(),
     }
     return {name: value for name, value in shared.items() if value is not None}

@@ -43,6 +43,7 @@ from holdfast.kernel.randomness import jittered
 from holdfast.kernel.spawn import over, spawn, to_its_end
 from holdfast.kernel.telemetry import is_heard, note
 from holdfast.kernel.threads import ThreadCall, Threads
+from holdfast.kernel.tracing import Span, tracer
 from holdfast.kernel.waits import Telling
 from holdfast.store.ports import Store
 from holdfast.store.records import Claim, Lease
@@ -149,6 +150,14 @@ class Executor:
             await self._unlock(run)
 
     async def _ending(self, run: Run) -> Ending:
+        if (tracing := tracer()) is None:
+            return await self._ended(run)
+        with tracing.runs(run.claim) as span:
+            ending = await self._ended(run, span)
+            span.ended(ending)
+            return ending
+
+    async def _ended(self, run: Run, span: Span | None = None) -> Ending:
         try:
             ending = await self._whole_body(run)
             if run.stop is not Stop.LOST:
@@ -158,6 +167,8 @@ class Executor:
         except _NOT_OURS:
             raise
         except BaseException as error:  # noqa: BLE001  also what ends programs, and what extensions raise past Exception
+            if span is not None:
+                span.failed(error)
             try:
                 return await self._judge.ended_by(run, error)
             except _NOT_OURS:

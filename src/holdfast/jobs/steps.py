@@ -21,6 +21,7 @@ from holdfast.kernel.masking import secret_values
 from holdfast.kernel.names import check_name
 from holdfast.kernel.spawn import over
 from holdfast.kernel.threads import Stopped
+from holdfast.kernel.tracing import step as span_of
 from holdfast.store.job_ports import StepLog as StepsPort
 from holdfast.store.records import Claim
 from holdfast.store.steps import MOST_STEPS, Kind, Progress, StepRecord
@@ -75,7 +76,11 @@ class Steps:
         try:
             place = await self._place(name, kind, branch)
             try:
-                yield place
+                if place.is_recorded:
+                    yield place
+                else:
+                    with span_of(name, kind):
+                        yield place
             except Suspended:
                 raise
             except BaseException:

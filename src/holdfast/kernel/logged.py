@@ -18,6 +18,7 @@ from holdfast.kernel.floods import Floods, Kind
 from holdfast.kernel.masking import hide, secrets_here
 from holdfast.kernel.notes import NOTES, Entry
 from holdfast.kernel.show import one_line, show
+from holdfast.kernel.tracing import ids
 
 _LONGEST = 500  # characters of one value
 _PART = re.compile(r"\[([^]]*\{(\w+)\}[^]]*)\]")  # of a sentence: left out when it has nothing to say
@@ -93,6 +94,8 @@ def _extra(entry: Entry, fields: Mapping[str, Any]) -> dict[str, Any]:
         found.setdefault("job_id", here.job_id)
     if here.correlation_id is not None:
         found.setdefault("correlation_id", one_line(here.correlation_id))
+    if (span := ids()) is not None:
+        found["trace_id"], found["span_id"] = span
     return {**found, "event": entry.name}
 
 

@@ -193,6 +193,9 @@ _METRICS = (
     ("metrics.failed", "error", ERROR, "runs were not counted: {error}"),
     ("metrics.no_figures", "error", WARNING, "the figures of the fleet are missing: {error}"),
 )  # fmt: skip
+_TRACES = (
+    ("traces.failed", "error", ERROR, "a span is missing, or is not what it should be: {error}"),
+)  # fmt: skip
 _STORE = (
     ("store.tried_again", "store error", WARNING, "{store} is asked again: {error}"),
     ("store.not_durable", "store setting", WARNING, "{setting} is off in {store}: a power failure can lose what was acknowledged"),
@@ -245,6 +248,7 @@ NOTES = {
         "blobs": _BLOBS,
         "metrics": _METRICS,
         "alerts": _ALERTS,
+        "traces": _TRACES,
         "store": _STORE,
         "process": _PROCESS,
         "web": _WEB,

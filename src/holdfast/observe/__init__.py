@@ -1,4 +1,4 @@
-"""Looking at what goes on: lines of the log, for people and for programs, and metrics for Prometheus."""
+"""Looking at what goes on: lines of the log, for people and for programs, metrics for Prometheus, and traces for OpenTelemetry."""
 
 from holdfast.observe.alerts.alert import Alert
 from holdfast.observe.alerts.settings import AlertSettings
@@ -7,6 +7,7 @@ from holdfast.observe.formats import ConsoleFormatter, JobFields, JsonFormatter
 from holdfast.observe.metrics.kinds import Counter, Gauge, Histogram
 from holdfast.observe.metrics.route import metrics
 from holdfast.observe.metrics.scrape import collect_also
+from holdfast.observe.traces.starting import traces
 
 __all__ = [
     "Alert",
@@ -20,5 +21,6 @@ __all__ = [
     "NotOurAlert",
     "collect_also",
     "metrics",
+    "traces",
     "verify_alert",
 ]

@@ -11,10 +11,11 @@ from holdfast.kernel.clock import moment
 from holdfast.kernel.context import context
 from holdfast.kernel.masking import hide, secrets_here
 from holdfast.kernel.show import one_line, show
+from holdfast.kernel.tracing import ids
 
 _INDENT = "    "
 _STANDARD = {*logging.makeLogRecord({}).__dict__, "message", "asctime", "taskName"}
-_FIRST = ("event", "job_id", "correlation_id")  # of the fields, in this order
+_FIRST = ("event", "job_id", "correlation_id", "trace_id", "span_id")  # of the fields, in this order
 _RESET, _DIM = "\x1b[0m", "\x1b[2m"
 _COLOURS = {
     logging.DEBUG: _DIM,
@@ -27,7 +28,7 @@ _SEPARATORS = {code: f"\\u{code:04x}" for code in (0x7F, *range(0x80, 0xA0), 0x2
 
 
 class JobFields(logging.Filter):
-    """Gives each record `job_id` and `correlation_id`, of the job that logs it; empty outside of jobs.
+    """Gives each record `job_id` and `correlation_id`, of the job that logs it, and `trace_id` and `span_id`; empty where there is none.
 
     For handlers of your own: `handler.addFilter(JobFields())`, and `%(job_id)s` in the format.
     """
@@ -38,6 +39,8 @@ class JobFields(logging.Filter):
             record.job_id = here.job_id or ""
         if not hasattr(record, "correlation_id"):
             record.correlation_id = one_line(here.correlation_id or "")
+        if not hasattr(record, "trace_id"):
+            record.trace_id, record.span_id = ids() or ("", "")
         return True
 
 
@@ -52,7 +55,10 @@ class ConsoleFormatter(logging.Formatter):
 
     def format(self, record: logging.LogRecord) -> str:
         first, *rest = _message(record).splitlines() or [""]
-        lines = [one_line(first) + _of_job(record), *(_INDENT + one_line(line) for line in rest)]
+        lines = [
+            one_line(first) + _of_job(record) + _of_span(record),
+            *(_INDENT + one_line(line) for line in rest),
+        ]
         when, level = self.formatTime(record), f"{record.levelname:<7}"
         if self._colour:
             when, level = f"{_DIM}{when}{_RESET}", f"{_COLOURS.get(record.levelno, '')}{level}{_RESET}"
@@ -90,6 +96,12 @@ def _of_job(record: logging.LogRecord) -> str:
     """Holdfast's own lines speak of their job."""
     job = context().job_id
     return "" if job is None or hasattr(record, "event") else f" (job {job})"
+
+
+def _of_span(record: logging.LogRecord) -> str:
+    JobFields().filter(record)
+    trace, span = getattr(record, "trace_id", ""), getattr(record, "span_id", "")
+    return f" trace_id={one_line(trace)} span_id={one_line(span)}" if trace and span else ""
 
 
 def _fields(record: logging.LogRecord) -> dict[str, Any]:

@@ -38,6 +38,7 @@ from holdfast.kernel.spawn import over, spawn, to_its_end
 from holdfast.mail.settings import MailSettings, settings_of
 from holdfast.observe.alerts.settings import AlertSettings
 from holdfast.observe.alerts.settings import settings_of as alert_settings_of
+from holdfast.observe.traces.starting import trace_if_asked
 from holdfast.runtime.alerting import ProgramAlerts
 from holdfast.runtime.blobs.program import ProgramBlobs
 from holdfast.runtime.blocking import Blocking
@@ -111,6 +112,7 @@ class Holdfast(
         blobs: BlobSettings | str | None = None,
         alerts: AlertSettings | None = None,
     ) -> None:
+        trace_if_asked()
         hooks, fleet = Hooks(), GuardFleet()
         registry, enqueuer = Registry(hooks, fleet.add), Enqueuer(hooks)
         bus = Bus(registry, enqueuer, transport_at(transport), events or EventSettings())

@@ -22,6 +22,7 @@ from holdfast.kernel.errors import UsageError
 from holdfast.kernel.ids import new_id
 from holdfast.kernel.names import check_name
 from holdfast.kernel.show import show
+from holdfast.kernel.tracing import tracer
 from holdfast.sagas.carrier import carry
 from holdfast.sagas.handle import SagaRun
 from holdfast.sagas.script import Script
@@ -90,6 +91,14 @@ class Saga:
         With `tx`, it exists if and only if that commits.
         """
         new = self.new(args, kwargs, id=id, tx=tx)
+        if (tracing := tracer()) is None:
+            return await self._start(new, tx)
+        job = new.job
+        with tracing.sends(job.task, job.queue, [job.id], job.correlation_id) as span:
+            trace = span.traceparent or job.trace
+            return await self._start(replace(new, job=replace(job, trace=trace)), tx)
+
+    async def _start(self, new: NewSaga, tx: object) -> SagaRun:
         given = tx.inner if isinstance(tx, BlockingTx) else tx
         [started] = await self._store().sagas.start([new], tx=given)
         if started.name not in (None, self.name, *self.options.aliases):

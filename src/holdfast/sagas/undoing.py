@@ -15,6 +15,7 @@ from holdfast.kernel.crashpoints import crashpoint
 from holdfast.kernel.errors import LeaseLost
 from holdfast.kernel.masking import secret_values
 from holdfast.kernel.telemetry import note
+from holdfast.kernel.tracing import step as span_of
 from holdfast.sagas.children import Children
 from holdfast.sagas.endings import is_cancelled
 from holdfast.sagas.log import SagaLog
@@ -88,7 +89,8 @@ class Undoing:
             await self._children.undo(plan.child, record, step)
         else:
             call = self._call(record, plan)
-            await self._until_done(step, tries, call)
+            with span_of(step.name, step.kind):
+                await self._until_done(step, tries, call)
         crashpoint("undo.recorded")
         note("saga.step_undone", saga=self._log.record.id, name=self._log.record.name, step=record.name)
 

@@ -14,6 +14,7 @@ from holdfast.jobs.step_log import Place
 from holdfast.jobs.steps import Steps
 from holdfast.kernel.clock import moment, sleep
 from holdfast.kernel.errors import SagaUndone
+from holdfast.kernel.tracing import follows
 from holdfast.sagas.log import SagaLog
 from holdfast.sagas.plans import Plan, fitted, read
 from holdfast.store.ports import Store
@@ -94,7 +95,10 @@ class Waits:
             after = msgspec.structs.replace(wait, after=self._last(about))
             came = await self._came(place, after, timeout, told)
             self._positions[about] = max(after.after, came.position)
-        return msgspec.json.decode(came.value, type=Told).event()
+        event = msgspec.json.decode(came.value, type=Told).event()
+        if not place.is_recorded:
+            follows(event.trace)
+        return event
 
     def _last(self, about: About) -> int:
         """The position of the last event that any wait for the same was given, by this run or an earlier one."""

@@ -10,6 +10,7 @@ from holdfast.kernel.context import within
 from holdfast.kernel.ids import new_id
 from holdfast.kernel.names import check_seconds
 from holdfast.kernel.randomness import random_bytes
+from holdfast.kernel.tracing import tracer
 from holdfast.web.asgi import App, Message, Receive, Scope, Send, header
 
 HEADER = b"x-correlation-id"
@@ -52,10 +53,19 @@ def correlation_of(scope: Scope) -> str:
     return told if told is not None and _ID.fullmatch(told) else new_id()
 
 
-def trace_of(scope: Scope) -> str:
-    """The traceparent of the client, when it is one; else a new one, which is not sampled."""
+def trace_of(scope: Scope) -> str | None:
+    """The traceparent of the client, when it is one; else a new one, which is not sampled.
+
+    Where spans are made, a span around the request goes before, and nothing is invented: whether a new trace is sampled is for the
+    tracer to say.
+    """
+    tracing = tracer()
+    if tracing is not None and (current := tracing.traceparent()) is not None:
+        return current
     told = header(scope, b"traceparent")
     if told is not None and _TRACE.fullmatch(told.strip()):
         return told.strip()
+    if tracing is not None:
+        return None
     chance = random_bytes(24).hex()
     return f"00-{chance[:32]}-{chance[32:]}-00"

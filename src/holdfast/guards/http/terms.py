@@ -11,9 +11,11 @@ from holdfast.guards.guard import Calls, Guard
 from holdfast.guards.http.library import Request, kinds, library_of
 from holdfast.kernel.errors import UsageError
 from holdfast.kernel.show import show
+from holdfast.kernel.tracing import tracer
 
 Until: TypeAlias = Literal["body", "headers"]
 IDEMPOTENT = frozenset({"GET", "HEAD", "OPTIONS", "PUT", "DELETE", "TRACE"})
+_TRACE = "traceparent"
 _SHORTEST = 0.001  # seconds: httpx may take 0 for no time at all, and the guard lets nobody start without any
 
 
@@ -62,7 +64,10 @@ class Terms:
             if self._tell_deadline and DEADLINE_HEADER not in headers:
                 headers = headers.copy()
                 headers[DEADLINE_HEADER] = render_deadline() or "0"
-        elif isinstance(own := extensions.get("timeout"), dict):
+        if (trace := _trace(headers)) is not None:
+            headers = headers.copy()
+            headers[_TRACE] = trace
+        if left is None and isinstance(own := extensions.get("timeout"), dict):
             extensions = {**extensions, "timeout": {**own}}
         sent: Request = library_of(request).Request(
             request.method, request.url, headers=headers, stream=request.stream, extensions=extensions
@@ -93,6 +98,12 @@ def _repeatable(request: Request) -> bool | None:
         return bool(told)
     is_idempotent = request.method in IDEMPOTENT or "Idempotency-Key" in request.headers
     return None if is_idempotent else False
+
+
+def _trace(headers: Any) -> str | None:
+    """The current span, for the other side; what the caller says goes before."""
+    tracing = tracer()
+    return None if tracing is None or _TRACE in headers else tracing.traceparent()
 
 
 def _shortened(timeouts: Any, left: float) -> dict[str, float]:
