@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import pytest
 
 from holdfast import Backoff, CannotTell, Found, Job, NotFound
+from holdfast.errors import JobUnknown
 from holdfast.kernel.crashpoints import armed
 from holdfast.store.states import State
 from holdfast.store.steps import Progress
@@ -327,3 +328,20 @@ async def test_settling_begins_anew_with_a_second_call(hf):
         await asyncio.sleep(0.5)
     assert calls == [1, 1]
     assert await handle.status() is State.QUEUED
+
+
+async def test_who_waits_for_the_result_is_told_that_nobody_knows_and_may_wait_again(hf):
+    async def lost() -> str:
+        raise TimeoutError("no answer")
+
+    @hf.task
+    async def publish(job: Job) -> str:
+        return await job.effect("publish", lost, policy="at_most_once")
+
+    handle = await publish.enqueue()
+    await drain(hf)
+    with pytest.raises(JobUnknown, match="Nobody knows whether effect 'publish' was done"):
+        await handle.result(5)
+    await hf.unknown.resolve(handle.id, actor="ada", done=True, result="7")
+    await drain(hf)
+    assert await handle.result(5) == "7"
