@@ -43,10 +43,12 @@ SELECT j.held, j.by_time, j.ordering_key IS NOT NULL AND NOT j.has_turn, coalesc
 FROM holdfast.job j WHERE j.id = $1::uuid"""
 _ENTRY = f"""jsonb_strip_nulls(jsonb_build_object('o', 'moved', 'e', date_part('epoch', holdfast.now()),
         'd', date_part('epoch', {_AT}), 'p', $4::smallint))"""
+# Of what its guard holds still: without its key nobody would let it go.
+_KEPT = f"CASE WHEN {_AT} IS NULL OR $5::text = 'guard' THEN j.{{}} END"
 _MOVE = f"""
 UPDATE holdfast.job j SET priority = coalesce($4::smallint, j.priority), held = $5::text,
-    run_at = coalesce({_AT}, j.run_at), due_at = coalesce({_AT}, j.due_at), words = CASE WHEN {_AT} IS NULL THEN j.words END,
-    story = holdfast.tell(j.story, {_ENTRY}), waits_for = CASE WHEN {_AT} IS NULL THEN j.waits_for END,
+    run_at = coalesce({_AT}, j.run_at), due_at = coalesce({_AT}, j.due_at), words = {_KEPT.format("words")},
+    story = holdfast.tell(j.story, {_ENTRY}), waits_for = {_KEPT.format("waits_for")},
     slot = CASE WHEN $5::text = 'time' THEN NULL ELSE j.slot END,
     rank = CASE WHEN $6::bool THEN nextval('holdfast.rank') ELSE j.rank END
 WHERE j.id = $1::uuid AND j.state = 'queued'"""

@@ -20,6 +20,10 @@ _STATE = """
     LEFT JOIN holdfast_running AS r ON r.seq = j.seq LEFT JOIN holdfast_parked AS p ON p.seq = j.seq
     LEFT JOIN holdfast_over AS o ON o.seq = j.seq WHERE j.id = ?"""
 
+_RETIME = """
+    UPDATE holdfast_queued SET run_at = ?1, held = ?2, waits_for = NULL, reason = CASE WHEN ?2 = 'guard' THEN reason END,
+        rank = coalesce(?3, rank) WHERE seq = ?4"""
+
 
 def move(db: Db, job_id: str, wish: Move) -> State | None:
     row = db.row(_FOUND, job_id)
@@ -47,8 +51,7 @@ def _retime(db: Db, row: Row, at: float) -> None:
     shares = needs_turn or concurrency is not None or tenant is not None
     place = Place(before, bool(has_no_turn) and not needs_turn, shares)
     after = place_after(place, due=at <= db.now)
-    sql = "UPDATE holdfast_queued SET run_at = ?, held = ?, waits_for = NULL, reason = NULL, rank = coalesce(?, rank) WHERE seq = ?"
-    db.run(sql, at, after, db.draw("rank") if after is None and before is not None else None, seq)
+    db.run(_RETIME, at, after, db.draw("rank") if after is None and before is not None else None, seq)
     if after is not Held.TIME or before is Held.TIME:
         return
     if concurrency is not None and db.run(

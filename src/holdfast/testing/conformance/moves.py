@@ -6,7 +6,7 @@ from typing import Any
 
 from holdfast.kernel.errors import UsageError
 from holdfast.kernel.ids import new_id
-from holdfast.kernel.outcomes import Cancel, Dead, Retry, Unknown
+from holdfast.kernel.outcomes import Cancel, Dead, Retry, Snooze, Unknown
 from holdfast.store.ports import Store
 from holdfast.store.states import Held, State
 from holdfast.store.steps import Kind, Progress, Step
@@ -173,6 +173,21 @@ class MoveConformance(Conformance):
         await store.jobs.move(job_id, delay=5.0)
         assert await state_of(store, job_id) == held(Held.TIME)
         assert await store.holds.gated() == []
+
+    async def test_what_the_guard_of_a_step_holds_still_waits_for_that_guard(self, store: Store) -> None:
+        """Without its key nobody would ever let it go."""
+        job_id = await put(store)
+        assert await end(
+            store, await take_one(store), Snooze(reason="no call for user:7", guard="site/user:7")
+        )
+        await store.jobs.move(job_id, delay=0.0)
+        [record] = await store.holds.explained([await the(store, job_id)])
+        assert record.held_by is not None
+        assert (record.held_by.reason, record.held_by.name) == ("guard", "site/user:7")
+        assert record.reason == "no call for user:7"
+        assert await store.holds.gates() == ["site/user:7"]
+        assert await store.holds.open_gates({"site/user:7": 1}) == {"site/user:7": 1}
+        assert await state_of(store, job_id) == READY
 
     async def test_it_still_expires_at_its_time(self, store: Store) -> None:
         job_id = await put(store, delay=5, expires=20)
