@@ -60,10 +60,9 @@ def of_unique(keys: Sequence[str], each: int) -> Procedure[list[JobRecord]]:
     found: list[JobRecord] = []
     for sql in (_UNIQUE_LIVE, _UNIQUE_OVER):
         found += map(to_record, (yield Statement(sql, (list(keys), each))))
-    found.sort(key=_id, reverse=True)
     kept: dict[str | None, int] = {}
     newest = []
-    for record in found:
+    for record in _once_each(found):
         kept[record.unique] = kept.get(record.unique, 0) + 1
         if kept[record.unique] <= each:
             newest.append(record)
@@ -101,9 +100,11 @@ def _of_tenant(select: str, table: str, state: State) -> str:
         ORDER BY {table}.tenant DESC, {table}.state DESC, {table}.id DESC LIMIT $1)"""
 
 
-def _newest(found: list[JobRecord], limit: int) -> list[JobRecord]:
-    return sorted(found, key=_id, reverse=True)[:limit]
+def _newest(found: Sequence[JobRecord], limit: int) -> list[JobRecord]:
+    return _once_each(found)[:limit]
 
 
-def _id(record: JobRecord) -> str:
-    return record.id
+def _once_each(found: Sequence[JobRecord]) -> list[JobRecord]:
+    """The newest first. One that has ended between two statements is in both answers: the later one counts."""
+    records = {record.id: record for record in found}
+    return [records[job_id] for job_id in sorted(records, reverse=True)]
