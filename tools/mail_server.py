@@ -118,13 +118,15 @@ class MailServer:
         ready.set()
         await self._over.wait()
         server.close()
-        await asyncio.sleep(0.02)  # who was just accepted has a transport by then, and can be cut off
-        for line in self._lines:
-            if line.transport is not None:
-                line.transport.abort()
+        for _ in range(100):  # until all are gone: who was just accepted gets a transport a moment later
+            await asyncio.sleep(0.02)
+            connected = [line.transport for line in self._lines if line.transport is not None]
+            if not connected and len(asyncio.all_tasks()) == 1:
+                return
+            for transport in connected:
+                transport.abort()
         for task in asyncio.all_tasks() - {asyncio.current_task()}:
             task.cancel()
-        await asyncio.sleep(0.05)  # sockets are closed by then
 
     def _line(self) -> SMTP:
         with warnings.catch_warnings():  # it does not see that TLS was there first, and warns of passwords

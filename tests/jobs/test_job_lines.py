@@ -109,7 +109,7 @@ async def test_no_line_has_a_secret(hf, caplog):
     async def results(token: Secret[str]) -> object:
         raise ValueError({"token": token})
 
-    @hf.on_dead
+    @hf.on_dead(results)
     async def fails(job, tx) -> None:
         raise RuntimeError(CANARY)
 

@@ -10,7 +10,8 @@ import pytest
 from holdfast.kernel import floods, logged
 from holdfast.kernel.context import within
 from holdfast.kernel.failure import Failure
-from holdfast.kernel.masking import secrets_here
+from holdfast.kernel.masking import hide, secrets_here
+from holdfast.kernel.notes import NOTES
 from holdfast.kernel.telemetry import note, unlogged
 from holdfast.kernel.world import inhabit
 from holdfast.testing.clock import ManualClock
@@ -50,6 +51,16 @@ def test_fields_that_logging_has_itself_are_called_otherwise(lines):
     assert [record.thread_name for record in lines.records[:1]] == ["writer"]
     assert lines.records[1].called == "members"
     assert lines.records[2].module_name == "shop"
+
+
+@pytest.mark.parametrize("name", NOTES)
+def test_every_note_becomes_a_line(lines, name):
+    """One whose field has a name of logging's own would never be seen: telling does not fail."""
+    lines.set_level(logging.DEBUG, logger="holdfast")
+    lines.clear()
+    entry = NOTES[name]
+    note(name, **dict.fromkeys((*entry.fields, *entry.optional), "x"))
+    assert [record.event for record in lines.records] == [name]
 
 
 def test_a_part_with_nothing_to_say_is_left_out_and_numbers_are_short(lines):
@@ -93,6 +104,13 @@ def test_the_secrets_of_the_job_that_runs_are_hidden(lines, secret):
     for record in lines.records:
         assert "tops3cret" not in logging.Formatter("%(message)s %(error)s").format(record)
         assert not record.exc_info
+
+
+def test_a_secret_of_a_few_letters_hides_no_part_of_an_id():
+    """Such as the subject "1" of a mail: the line must still say which job it is."""
+    assert hide("job 01a1f42b of 1: '1' \"a1\" x=1", ["1"]) == "job 01a1f42b of ***: '***' \"a1\" x=***"
+    assert hide("job 01a1f: a1b", ["a", "a1b"]) == "job 01a1f: ***"
+    assert hide("in xtops3crety", ["tops3cret"]) == "in x***y"
 
 
 def raised(text):

@@ -37,13 +37,15 @@ async def test_a_mail_arrives_as_it_was_written(mailing, server):
 
 async def test_each_recipient_is_a_job_of_its_own_and_the_hidden_ones_stay_hidden(mailing, server):
     sent = await mailing.mail.send(
-        to=["a@example.org", "b@example.org"], cc="c@example.org", bcc=["d@example.org", "a@example.org"],
+        to=["a@example.org", "b@example.org"], cc="c@example.org", bcc=["hidden@example.org", "a@example.org"],
         subject="Hi", text="Hi",
     )  # fmt: skip
     await drain(mailing)
-    assert sorted(each.recipient for each in server.taken) == [f"{letter}@example.org" for letter in "abcd"]
+    assert sorted(each.recipient for each in server.taken) == [
+        f"{name}@example.org" for name in ("a", "b", "c", "hidden")
+    ]
     assert set(server.ids()) == {sent.message_id}
-    assert all("d@example.org" not in str(each.message) for each in server.taken)
+    assert all("hidden@" not in str(each.message) for each in server.taken)
 
 
 async def test_a_mail_exists_if_and_only_if_the_transaction_commits(mailing, server):
@@ -150,6 +152,21 @@ async def test_addresses_and_texts_are_masked_in_listings(mailing, server):
     assert "ada@example.org" not in str(shown)
     assert "reset link" not in str(shown)
     assert "Secret" not in str(shown)
+
+
+async def test_lines_name_the_mail_and_say_nothing_of_it(mailing, server, caplog):
+    """A subject of one letter is a secret, too, and must not make ids unreadable."""
+    caplog.set_level("DEBUG", logger="holdfast")
+    server.faults.on_rcpt["bob@example.org"] = "550 5.1.1 no such user"
+    for to in ("ada@example.org", "bob@example.org"):
+        sent = await mailing.mail.send(to=to, subject="1", text="c4nary")
+        await drain(mailing)
+        lines = [record.getMessage() for record in caplog.records if record.name == "holdfast.mail"]
+        assert sent.message_id in lines[-1]
+        assert f"{to[0]}…@example.org" in lines[-1]
+        assert all(sent.handles[0].id in each for each in lines[-1:])
+    assert "c4nary" not in caplog.text
+    assert "bob@" not in caplog.text
 
 
 async def test_a_server_that_hangs_is_given_up_and_asked_again(url, server):

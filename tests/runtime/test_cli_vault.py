@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import sys
+
 import pytest
 from cli_kit import write_program
 
@@ -69,3 +71,29 @@ def test_without_keys_it_says_how(sealed, monkeypatch):
     monkeypatch.delenv("HOLDFAST_KEYS")
     assert sealed("vault") == 2
     assert "new-key" in sealed.err
+
+
+def test_the_doctor_looks_at_the_keys(line, sealed, monkeypatch):
+    def given(keys):
+        monkeypatch.setenv("HOLDFAST_KEYS", keys)
+        sys.modules.pop("shop")  # another start of the program
+
+    line("doctor")
+    assert "2 values are under another key than '2026'" in line.out
+    given(OLD)
+    line("doctor")
+    assert "all values are under the key '2025'" in line.out
+    given(NEW)
+    assert line("doctor") == 1
+    assert "2 values were sealed by no key that is here" in line.out
+    for wrong, why in (("2026:AAAA", "must be 32 bytes"), ("file:/nowhere/keys", "cannot be read")):
+        given(wrong)
+        assert line("doctor") == 1
+        assert why in line.out
+
+
+def test_a_worker_with_keys_that_are_none_does_not_start(line, sealed, monkeypatch):
+    monkeypatch.setenv("HOLDFAST_KEYS", "2026:" + "c2VjcmV0" * 5)
+    assert line("worker", "shop:hf", "--burst") == 2
+    assert "2026" in line.err
+    assert "c2VjcmV0" not in line.err

@@ -49,6 +49,43 @@ async def test_other_processes_hear_of_it_within_two_seconds(hf, url):
             assert time.monotonic() - began < 2
 
 
+async def test_the_first_who_ask_all_hear_what_is_stored(hf, url):
+    await hf.flags.set("fast", True)
+    async with Holdfast(url) as other:
+        assert await asyncio.gather(*(other.flag("fast") for _ in range(20))) == [True] * 20
+
+
+async def test_one_looks_for_the_whole_process_whichever_loop_asks(hf):
+    await hf.flags.set("fast", True)
+    assert await hf.flag("fast")
+    told = []
+
+    def elsewhere():
+        told.append(asyncio.run(hf.flag("fast")))
+
+    for _ in range(5):
+        await asyncio.to_thread(elsewhere)
+        told.append(await hf.flag("fast"))
+    assert told == [True] * 10
+    assert [task.get_name() for task in asyncio.all_tasks()].count("flags") == 1
+
+
+async def test_whatever_fails_it_goes_on_looking(hf, monkeypatch, notes):
+    version = hf.store.flags.version
+
+    async def broken():
+        raise OSError("not one of ours")
+
+    monkeypatch.setattr(hf.store.flags, "version", broken)
+    assert await hf.flag("fast", default=True), "nobody knows, so the default counts"
+    assert any(name == "flags.not_read" for name, _ in notes)
+    monkeypatch.setattr(hf.store.flags, "version", version)
+    await hf.store.flags.set("fast", False, tenant=None, actor="ada", reason="", tx=None)
+    async with asyncio.timeout(5):
+        while await hf.flag("fast", default=True):
+            await asyncio.sleep(0.02)
+
+
 async def test_it_counts_when_its_transaction_has_committed(hf):
     assert not await hf.flag("fast")
     async with hf.transaction() as tx:

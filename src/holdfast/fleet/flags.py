@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 
 from holdfast.kernel.clock import look_after
-from holdfast.kernel.errors import HoldfastError
 from holdfast.kernel.forks import tell_child
 from holdfast.kernel.randomness import jittered
 from holdfast.kernel.spawn import end, spawn
@@ -27,14 +26,19 @@ class FlagCopy:
         self._version = -1
         self._known: dict[tuple[str, str | None], bool] = {}
         self._looking: asyncio.Task[None] | None = None
+        self._seen = asyncio.Event()  # the first look is over, however it ended
         tell_child(self)
 
     def forked(self) -> None:
         self._looking = None
 
     async def ask(self, name: str, tenant: str | None, *, default: bool) -> bool:
-        if not self._is_looking:
-            await self._begin()
+        looking = self._on_the_watch()
+        if not self._seen.is_set():  # also for who asks while another's question has begun it
+            if looking.get_loop() is asyncio.get_running_loop():
+                await self._seen.wait()
+            else:
+                await self._look_once()
         if tenant is not None and (found := self._known.get((name, tenant))) is not None:
             return found
         return self._known.get((name, None), default)
@@ -49,24 +53,27 @@ class FlagCopy:
     async def find(self) -> list[FlagRecord]:
         return list((await self._flags.all()).flags)
 
-    @property
-    def _is_looking(self) -> bool:
+    def _on_the_watch(self) -> asyncio.Task[None]:
+        """Who looks: one for the process, whichever loop it runs on."""
         task = self._looking
-        return task is not None and not task.done() and task.get_loop() is asyncio.get_running_loop()
+        if task is None or task.done() or not task.get_loop().is_running():
+            self._seen = asyncio.Event()
+            self._looking = task = spawn(self._look_on(self._seen), name="flags")
+        return task
 
-    async def _begin(self) -> None:
-        self._looking = spawn(self._look_on(), name="flags")
-        await self._look_once()
-
-    async def _look_on(self) -> None:
-        while True:
-            await look_after(jittered(_EVERY))
-            await self._look_once()
+    async def _look_on(self, seen: asyncio.Event) -> None:
+        try:
+            while True:
+                await self._look_once()
+                seen.set()
+                await look_after(jittered(_EVERY))
+        finally:
+            seen.set()
 
     async def _look_once(self) -> None:
         try:
             await self.look()
-        except HoldfastError as error:
+        except Exception as error:  # noqa: BLE001  whatever it is, what was known last counts, and it looks again
             note("flags.not_read", error=repr(error))
 
     async def stop(self) -> None:

@@ -28,7 +28,7 @@ _HOME = logging.getLogger("holdfast")
 # Ids are called the same in all lines, and logging keeps some names for itself.
 NAMES = {
     "job": "job_id", "event": "event_id", "saga": "saga_id", "name": "called", "module": "module_name",
-    "thread": "thread_name", "process": "pid",
+    "thread": "thread_name", "process": "pid", "message": "message_id",
 }  # fmt: skip
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping
 from contextvars import ContextVar
 from typing import Any
@@ -10,6 +11,7 @@ import msgspec
 
 SECRETS_FIELD = "$secret"  # in stored arguments: which of them are masked
 MASK = "***"
+_SHORT = 4  # characters
 # What must not appear in any line of the job that runs here.
 secrets_here: ContextVar[tuple[str, ...]] = ContextVar("holdfast_secrets", default=())
 
@@ -46,8 +48,13 @@ def hide(text: str, secrets: Iterable[str]) -> str:
     """The text without these, in whatever form it may show them: as they are, in a repr, in JSON."""
     for secret in secrets:
         for form in {secret, repr(secret)[1:-1], msgspec.json.encode(secret).decode()[1:-1]}:
-            text = text.replace(form, MASK)
+            text = text.replace(form, MASK) if len(form) > _SHORT else _alone(form).sub(MASK, text)
     return text
+
+
+def _alone(form: str) -> re.Pattern[str]:
+    """A secret of a few letters, such as the subject "1", is no part of a longer word: else no id in a line could be read."""
+    return re.compile(rf"(?<![^\W_]){re.escape(form)}(?![^\W_])")
 
 
 def secret_values(text: str) -> list[str]:

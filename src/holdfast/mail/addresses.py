@@ -6,6 +6,7 @@ Only what can stand in a header and in an SMTP command by itself is taken, so th
 from __future__ import annotations
 
 import re
+import unicodedata
 from collections.abc import Iterable
 
 import msgspec
@@ -18,6 +19,8 @@ _LONGEST, _LONGEST_LOCAL, _LONGEST_NAME = 254, 64, 200
 _NAMED = re.compile(r'(?:"(?P<quoted>[^"\\]*)"|(?P<name>[^<>"\\]*?))\s*<(?P<address>[^<>]*)>')
 _LOCAL = re.compile(r"[A-Za-z0-9!#$%&'*+/=?^_`{|}~-]+(?:\.[A-Za-z0-9!#$%&'*+/=?^_`{|}~-]+)*")
 _LABEL = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9-]{0,61}[A-Za-z0-9])?")
+# Two standards read these in two ways, or pass over them: such a domain is written in its ASCII form, xn--….
+_AMBIGUOUS = re.compile("[\u00ad\u00df\u03c2\u1806\u180b-\u180d\u200b-\u200d\u2060\u3002\ufe00-\ufe0f\ufeff]")
 # Whatever would begin another line or end this one, in any program that reads it; and what has no UTF-8.
 CONTROLS = re.compile("[\x00-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff]")
 
@@ -57,8 +60,10 @@ def read_all(kind: str, value: object) -> tuple[Address, ...]:
     return tuple(read(kind, each) for each in value)
 
 
-def check_line(kind: str, value: str, longest: int) -> None:
+def check_line(kind: str, value: object, longest: int) -> None:
     """Refuse what could begin another header."""
+    if not isinstance(value, str):
+        raise UsageError(f"{kind} is text, not {show(value)} ({type(value).__name__}).")
     if (found := CONTROLS.search(value)) is not None:
         raise UsageError(
             f"{kind} has the character U+{ord(found[0]):04X} at position {found.start()}: a line break in a header begins another "
@@ -80,6 +85,9 @@ def _parts(found: re.Match[str]) -> tuple[str, str]:
 
 
 def _ascii(kind: str, value: str, domain: str) -> str:
+    """A letter that only stands for others (a wide one, ß) is refused: the mail would go to a domain that nobody has written."""
+    if unicodedata.normalize("NFKC", domain) != domain or _AMBIGUOUS.search(domain.lower()):
+        raise _wrong(kind, value)
     try:
         found = domain if domain.isascii() else domain.encode("idna").decode("ascii")
     except UnicodeError:
@@ -92,5 +100,5 @@ def _ascii(kind: str, value: str, domain: str) -> str:
 def _wrong(kind: str, value: str) -> UsageError:
     return UsageError(
         f"{kind} is no mail address that can be sent to: {show(value)}. Such as ada@example.org, or Ada <ada@example.org>; letters before "
-        "the @ are ASCII."
+        "the @ are ASCII, and a domain whose letters stand for others, such as ß, is written as xn--…."
     )

@@ -10,3 +10,6 @@ from holdfast.mail.letter import Letter
 class Carrier(Protocol):
     async def carry(self, letter: Letter, recipient: str) -> None:
         """Hand it over for this recipient. Raises MailNotSent, MailRefused or MailUncertain."""
+
+    async def check(self) -> None:
+        """Whether it could: nothing is sent. Raises MailNotSent."""

@@ -5,17 +5,19 @@ from __future__ import annotations
 import hashlib
 import re
 from email import policy
-from email.headerregistry import Address as HeaderAddress
 from email.message import EmailMessage
 from email.utils import formatdate
 
 import msgspec
 
 from holdfast.kernel.errors import UsageError
+from holdfast.kernel.payload import PAYLOAD_LIMIT
 from holdfast.kernel.show import show
 from holdfast.mail.addresses import Address, check_line, read
+from holdfast.mail.headers import addresses, line
 
 _LONGEST_SUBJECT, _LONGEST_HEADER, _MOST_HEADERS = 900, 900, 20
+_UNREADABLE = re.compile("[\x00\ud800-\udfff]")
 _NAME = re.compile(r"[A-Za-z][A-Za-z0-9-]{0,70}")
 _OURS = re.compile(
     r"(?i)(from|to|cc|bcc|sender|reply-to|subject|date|message-id|mime-version|auto-submitted|received|return-path|dkim-signature"
@@ -42,6 +44,9 @@ class Letter(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
         check_line("subject", self.subject, _LONGEST_SUBJECT)
         if self.text is None and self.html is None:
             raise UsageError("A mail has text=, or html=, or both.")
+        for kind, body in (("text", self.text), ("html", self.html)):
+            if body is not None:
+                _check_body(kind, body)
         if len(self.headers) > _MOST_HEADERS:
             raise UsageError(f"A mail has at most {_MOST_HEADERS} headers of its own.")
         for name, value in self.headers.items():
@@ -49,31 +54,30 @@ class Letter(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
     def render(self) -> bytes:
         """As it goes over the wire. Nothing in it is drawn anew."""
-        message = EmailMessage(policy=_POLICY)
-        message["From"] = _header(self.sender)
-        if self.to:
-            message["To"] = [_header(each) for each in self.to]
-        if self.cc:
-            message["Cc"] = [_header(each) for each in self.cc]
-        if self.reply_to is not None:
-            message["Reply-To"] = _header(self.reply_to)
-        message["Subject"] = self.subject
-        message["Date"] = formatdate(self.at)
-        message["Message-ID"] = self.message_id
-        message["Auto-Submitted"] = "auto-generated"  # so that nobody's holiday notice answers
-        for name, value in self.headers.items():
-            message[name] = value
-        self._fill(message)
-        return message.as_bytes()
+        found = [
+            addresses("From", [self.sender]),
+            addresses("To", self.to) if self.to else "",
+            addresses("Cc", self.cc) if self.cc else "",
+            addresses("Reply-To", [self.reply_to]) if self.reply_to is not None else "",
+            line("Subject", self.subject),
+            line("Date", formatdate(self.at)),
+            line("Message-ID", self.message_id),
+            line("Auto-Submitted", "auto-generated"),  # so that nobody's holiday notice answers
+            *(line(name, value) for name, value in self.headers.items()),
+        ]
+        return "".join(found).encode("ascii") + self._body()
 
-    def _fill(self, message: EmailMessage) -> None:
+    def _body(self) -> bytes:
+        """And the headers that tell how to read it."""
+        message = EmailMessage(policy=_POLICY)
         if self.text is None or self.html is None:
             kind, body = ("plain", self.text) if self.html is None else ("html", self.html)
             message.set_content(body, subtype=kind)
-            return
+            return message.as_bytes()
         message.set_content(self.text)
         message.add_alternative(self.html, subtype="html")
         message.set_boundary(f"={hashlib.sha256(self.message_id.encode()).hexdigest()[:32]}=")
+        return message.as_bytes()
 
 
 def message_id(key: str, sender: Address) -> str:
@@ -91,8 +95,17 @@ def sender_of(value: object) -> Address:
     return read("sender", value)
 
 
-def _header(address: Address) -> HeaderAddress:
-    return HeaderAddress(address.name, addr_spec=address.spec)
+def _check_body(kind: str, value: object) -> None:
+    if not isinstance(value, str):
+        raise UsageError(f"{kind} of a mail is text, not {show(value)} ({type(value).__name__}).")
+    if len(value) > PAYLOAD_LIMIT:
+        raise UsageError(
+            f"{kind} has {len(value):,} characters; the limit is {PAYLOAD_LIMIT:,}. Send a link instead."
+        )
+    if (found := _UNREADABLE.search(value)) is not None:
+        raise UsageError(
+            f"{kind} has the character U+{ord(found[0]):04X} at position {found.start()}, which no mail can have. Take it out."
+        )
 
 
 def _check_header(name: object, value: object) -> None:
@@ -104,6 +117,4 @@ def _check_header(name: object, value: object) -> None:
         raise UsageError(
             f"The header {name} is made by hf.mail.send itself: use its options, or leave it out."
         )
-    if not isinstance(value, str):
-        raise UsageError(f"The header {name} has text, not {show(value)}.")
     check_line(f"The header {name}", value, _LONGEST_HEADER)

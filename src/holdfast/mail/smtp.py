@@ -33,6 +33,11 @@ class SmtpCarrier:
             await self._envelope(line, letter, recipient)
             await self._hand_over(line, letter.render(), recipient)
 
+    async def check(self) -> None:
+        """Connect and log in."""
+        async with self._line():
+            return
+
     @asynccontextmanager
     async def _line(self) -> AsyncIterator[SMTP]:
         line = self._made()

@@ -306,6 +306,7 @@ class Holdfast(
         `queues` are slots for each queue; `lease` is how long a claim outlives its last sign of life, `grace` how long
         running jobs have at the end, `keep` how long finished jobs and their results are kept, all in seconds.
         """
+        self.vault.check()
         service = WorkerService(
             self.store,
             self._inside.registry,

@@ -165,9 +165,10 @@ class ProgramMail:
         self, letter: Letter, recipients: list[str], about: str | None, delay: float | None, tx: Any
     ) -> Sending:
         options = {name: value for name, value in {"tx": tx, "delay": delay}.items() if value is not None}
+        secret = msgspec.structs.replace(letter, message_id="")  # what is part of a secret is in no log
         calls = [
             {
-                "letter": letter,
+                "letter": secret,
                 "recipient": each,
                 "to": mask(each),
                 "message_id": letter.message_id,
@@ -204,9 +205,10 @@ class ProgramMail:
             letter: Secret[Letter],
             recipient: Secret[str],
             to: str,  # noqa: ARG001  for people who look at jobs: the recipient, masked
-            message_id: str,  # noqa: ARG001  the same
+            message_id: str,
             about: str | None = None,
         ) -> str:
+            letter = msgspec.structs.replace(letter, message_id=message_id)
             return await self._send(job, guard, letter, recipient, about)
 
         self._task = send

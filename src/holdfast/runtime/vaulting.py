@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
 from contextlib import AbstractAsyncContextManager
 from typing import Any, Protocol
@@ -12,7 +13,7 @@ from holdfast.jobs.job import Job
 from holdfast.kernel.awaits import must_await_all
 from holdfast.kernel.errors import UsageError
 from holdfast.store.ports import Tx
-from holdfast.vault.keyring import Keyring
+from holdfast.vault.keyring import VARIABLE, Keyring
 from holdfast.vault.resealing import SealedColumn, count_by_key, reseal_page
 from holdfast.vault.vault import Vault
 
@@ -41,6 +42,11 @@ class ProgramVault(Vault):
         if self._ring is None:
             self._ring = Keyring.from_environment()
         return self._ring
+
+    def check(self) -> None:
+        """Whether the keys that were given are keys: said before work begins. None at all are needed where no secret is opened."""
+        if self._ring is None and os.environ.get(VARIABLE):
+            self.keyring()
 
     @property
     def columns(self) -> tuple[SealedColumn, ...]:

@@ -13,7 +13,7 @@ from holdfast.events import findings as events
 from holdfast.fleet.looking import owner_of
 from holdfast.kernel.errors import StoreError
 from holdfast.runtime.app import Holdfast
-from holdfast.runtime.cli import alerting, colour, program, seen
+from holdfast.runtime.cli import alerting, beside, colour, program, seen
 from holdfast.runtime.cli.command import DONE, NOT_AS_WISHED
 from holdfast.runtime.cli.output import document, say
 from holdfast.runtime.cli.parser import Commands, count
@@ -73,6 +73,7 @@ async def _examined(hf: Holdfast, processes: int) -> list[Finding]:
             *await _held(hf),
             *await _blobs(hf),
             *await alerting.examine(hf),
+            *await beside.examine(hf),
         ]
 
 
