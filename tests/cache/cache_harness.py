@@ -2,21 +2,11 @@
 
 from __future__ import annotations
 
-import itertools
-import os
-
-import redis.asyncio
+from redis_shared import RedisHarness
 
 from holdfast.fleet.redis_cache import RedisCache
-from holdfast.fleet.redis_scripts import scripts
 from holdfast.testing.clock import ManualClock
 from holdfast.views.cache_memory import MemoryCache
-
-CLOCK = """
-local now = tonumber(redis.call('GET', string.match(KEYS[1], '^[^:]+:') .. 'clock'))
-"""
-SCRIPTS = scripts(CLOCK)
-_numbers = itertools.count(1)
 
 
 class Client:
@@ -49,45 +39,6 @@ class MemoryHarness:
         pass
 
 
-class RedisCacheHarness:
-    """A prefix for each test, and a clock of ours in place of the server's."""
-
+class RedisCacheHarness(RedisHarness):
     def __init__(self, server):
-        self.world = ManualClock()
-        self._server = server
-        self.prefix, self.raw = "", None
-        self._clients = []
-
-    async def open(self):
-        await self.close()
-        self.prefix = f"c{os.getpid()}-{next(_numbers)}:"
-        self.raw = redis.asyncio.Redis.from_url(self._server.url)
-        await self._set_clock()
-        return await self._client()
-
-    async def second(self, store):
-        return await self._client()
-
-    async def advance(self, store, seconds):
-        self.world.advance(seconds)
-        await self._set_clock()
-
-    async def _set_clock(self):
-        await self.raw.set(f"{self.prefix}clock", repr(self.world.now()))
-
-    async def close(self):
-        while self._clients:
-            await self._clients.pop().cache.close()
-        if self.raw is not None:
-            raw, self.raw = self.raw, None
-            async for key in raw.scan_iter(f"{self.prefix}*", count=1000):
-                await raw.delete(key)
-            await raw.aclose()
-
-    async def _client(self):
-        cache = RedisCache(self._server.url, prefix=self.prefix)
-        cache._scripts = SCRIPTS
-        await cache.open()
-        client = Client(cache, self.world.now)
-        self._clients.append(client)
-        return client
+        super().__init__(server, RedisCache, "cache")

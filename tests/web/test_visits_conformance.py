@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import pytest
-from visits_harness import RedisVisitsHarness
+from redis_shared import RedisHarness
 
+from holdfast.fleet.redis_visits import RedisVisits
 from holdfast.testing.conformance import SharedVisitsConformance
 
 
 class TestRedis(SharedVisitsConformance):
     @pytest.fixture
     def harness(self, valkey):
-        return RedisVisitsHarness(valkey)
+        return RedisHarness(valkey, RedisVisits, "visits")

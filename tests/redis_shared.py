@@ -1,4 +1,4 @@
-"""The conformance suite's hold on sessions in a Redis whose clock is ours."""
+"""The conformance suite's hold on what is kept on a Redis: a prefix for each test, and a clock of ours in place of the server's."""
 
 from __future__ import annotations
 
@@ -8,37 +8,38 @@ import os
 import redis.asyncio
 
 from holdfast.fleet.redis_scripts import scripts
-from holdfast.fleet.redis_visits import RedisVisits
 from holdfast.testing.clock import ManualClock
 
 CLOCK = """
 local now = tonumber(redis.call('GET', string.match(KEYS[1], '^[^:]+:') .. 'clock'))
 """
+SCRIPTS = scripts(CLOCK)
 _numbers = itertools.count(1)
 
 
 class Client:
-    """What the suite takes for a store."""
+    """What the suite takes for a store: the thing under the name by which a store has it, and a clock."""
 
-    def __init__(self, visits, now):
-        self.visits, self._now = visits, now
+    def __init__(self, name, thing, now):
+        setattr(self, name, thing)
+        self.thing, self._now = thing, now
 
     async def now(self):
         return self._now()
 
 
-class RedisVisitsHarness:
-    """A prefix for each test, and a clock of ours in place of the server's."""
+class RedisHarness:
+    """`make` is the class to be tested, and `name` what a store calls it."""
 
-    def __init__(self, server):
+    def __init__(self, server, make, name):
         self.world = ManualClock()
-        self._server = server
+        self._server, self._make, self._name = server, make, name
         self.prefix, self.raw = "", None
         self._clients = []
 
     async def open(self):
         await self.close()
-        self.prefix = f"v{os.getpid()}-{next(_numbers)}:"
+        self.prefix = f"{self._name}{os.getpid()}-{next(_numbers)}:"
         self.raw = redis.asyncio.Redis.from_url(self._server.url)
         await self._set_clock()
         return await self._client()
@@ -55,7 +56,7 @@ class RedisVisitsHarness:
 
     async def close(self):
         while self._clients:
-            await self._clients.pop().visits.close()
+            await self._clients.pop().thing.close()
         if self.raw is not None:
             raw, self.raw = self.raw, None
             async for key in raw.scan_iter(f"{self.prefix}*", count=1000):
@@ -63,9 +64,9 @@ class RedisVisitsHarness:
             await raw.aclose()
 
     async def _client(self):
-        visits = RedisVisits(self._server.url, prefix=self.prefix)
-        visits._scripts = scripts(CLOCK)
-        await visits.open()
-        client = Client(visits, self.world.now)
+        thing = self._make(self._server.url, prefix=self.prefix)
+        thing._scripts = SCRIPTS
+        await thing.open()
+        client = Client(self._name, thing, self.world.now)
         self._clients.append(client)
         return client
