@@ -7,6 +7,10 @@ from waiting import until
 
 from holdfast import Job, Middleware
 from holdfast.jobs import returns
+from holdfast.jobs.ends import Ends
+from holdfast.jobs.ends_of_runs import EndsOfRuns
+from holdfast.jobs.hooks import Hooks
+from holdfast.jobs.registry import Registry
 from holdfast.jobs.run import Stop
 from holdfast.jobs.worker import Worker
 from holdfast.kernel.clock import monotonic
@@ -113,11 +117,11 @@ async def test_a_finish_that_fails_at_the_very_end_is_tried_again(hf, deaf, monk
 async def test_what_is_being_put_back_goes_back_although_its_worker_leaves(hf, monkeypatch):
     release, tried = hf.store.claims.release, asyncio.Event()
 
-    async def once(claims):
+    async def once(claims, **named):
         if not tried.is_set():
             tried.set()
             raise StoreUnavailable("a blip")
-        return await release(claims)
+        return await release(claims, **named)
 
     go, begun = asyncio.Event(), asyncio.Event()
 
@@ -179,16 +183,21 @@ async def claims(hf):
 
 def returns_of(store, **options):
     options = {"lease": 60, "is_over": lambda _: False, "on_empty": lambda: None} | options
-    return returns.Returns(store.claims, **options)
+    return returns.Returns(store.claims, ends_of_runs(store), **options)
+
+
+def ends_of_runs(store):
+    """Of a program without handlers of ends."""
+    return EndsOfRuns(store, Ends(store, Registry(Hooks(), lambda _: None), None))
 
 
 async def test_one_that_cannot_be_put_back_does_not_keep_those_that_come_later(hf, claims, monkeypatch):
     release = hf.store.claims.release
 
-    async def refuse(wanted):
+    async def refuse(wanted, **named):
         if claims[0] in wanted:
             raise StoreUnavailable("not now")
-        return await release(wanted)
+        return await release(wanted, **named)
 
     monkeypatch.setattr(hf.store.claims, "release", refuse)
     back = returns_of(hf.store)
@@ -202,10 +211,10 @@ async def test_who_leaves_tries_again_at_once_although_the_store_was_away_for_lo
     monkeypatch.setattr(returns, "_PAUSE", 3600.0)
     release, away = hf.store.claims.release, [True]
 
-    async def refuse(wanted):
+    async def refuse(wanted, **named):
         if away:
             raise StoreUnavailable("not now")
-        return await release(wanted)
+        return await release(wanted, **named)
 
     monkeypatch.setattr(hf.store.claims, "release", refuse)
     back = returns_of(hf.store)
@@ -225,7 +234,7 @@ async def test_what_has_ended_meanwhile_is_not_put_back(hf, claims):
 
 
 async def test_what_cannot_be_put_back_is_given_up_with_its_lease(hf, claims, monkeypatch):
-    async def refuse(wanted):
+    async def refuse(wanted, **named):
         raise StoreUnavailable("never")
 
     monkeypatch.setattr(hf.store.claims, "release", refuse)
@@ -275,9 +284,9 @@ async def test_a_hook_that_ends_the_program_does_not_undo_a_success(hf):
 async def test_a_worker_is_not_idle_while_claims_are_on_their_way_back(hf, claims, monkeypatch):
     go, release, idle = asyncio.Event(), hf.store.claims.release, asyncio.Event()
 
-    async def slowly(wanted):
+    async def slowly(wanted, **named):
         await go.wait()
-        return await release(wanted)
+        return await release(wanted, **named)
 
     service = hf.worker(poll=0.1)
     await service.start()
@@ -297,10 +306,10 @@ async def test_one_that_cannot_be_put_back_does_not_keep_the_others(hf, claims, 
     monkeypatch.setattr(returns, "_TOGETHER", 0.1)
     release = hf.store.claims.release
 
-    async def refuse(wanted):
+    async def refuse(wanted, **named):
         if claims[2] in wanted:
             await asyncio.sleep(3600)
-        return await release(wanted)
+        return await release(wanted, **named)
 
     monkeypatch.setattr(hf.store.claims, "release", refuse)
     await returns_of(hf.store).put_back(claims)
@@ -338,9 +347,9 @@ async def test_nothing_is_waited_for_while_others_may_run_what_goes_on_here(hf, 
     async def never(*_, **__):
         await asyncio.sleep(3600)
 
-    async def note(claims):
+    async def note(claims, **named):
         released.append(monotonic())
-        return await release(claims)
+        return await release(claims, **named)
 
     await deaf.enqueue()
     service = hf.worker()
