@@ -10,7 +10,7 @@ from kit import job
 from holdfast.kernel.ids import new_id
 from holdfast.kernel.portions import PORTION
 from holdfast.store.event_records import Delivery
-from holdfast.store.postgres import emitting, inbox, jobs, outbox, relaying
+from holdfast.store.postgres import emitting, finding, inbox, outbox, relaying
 from holdfast.store.postgres.adapters.text import text_form
 from holdfast.store.postgres.transaction import _BEGIN as FREELY
 from holdfast.store.records import Lease
@@ -66,7 +66,7 @@ async def statements(connection):
     found = {"state": None, "type": None, "key": None, "correlation_id": None, "limit": 50}
     wanted = {"state": None, "held": None, "before": None, "limit": 50}
     deliveries = [Delivery(f"e{n}", job()) for n in range(100)]
-    live, over = _all(jobs.find(**wanted, correlation_id="c7"), [[]])
+    live, over = _all(finding.find(**wanted, correlation_id="c7"), [[]])
     ready, held = _all(outbox.find(**found | {"state": "waiting"}), [[]])
     return {
         "emit": next(emitting.emit([event(f"w{n}") for n in range(100)])),
@@ -112,7 +112,7 @@ async def statements(connection):
         "job of an event that nobody has": next(inbox.job_of("none")),
         "jobs by correlation": live,
         "jobs that are over by correlation": over,
-        "a job that is not there": next(jobs.find(**wanted, correlation_id=new_id())),
+        "a job that is not there": next(finding.find(**wanted, correlation_id=new_id())),
     }
 
 

@@ -31,9 +31,9 @@ RETURNING key"""
 
 
 def _hold_ready(key: str) -> Procedure[None]:
-    """They are let go first, and give back their slots.
+    """They are let go first, and give back their slots. So do those that have one and wait for their tenant's window.
 
-    Whoever claims one of them just now is waited for: none is claimed once the pause is committed.
+    Whoever claims one of them just now is waited for.
     """
     slots = [row[0] for row in (yield Statement(_SLOTS, (key,)))]
     keys = [Keys(None, slot) for slot in slots]
@@ -44,18 +44,25 @@ def _hold_ready(key: str) -> Procedure[None]:
         yield from pass_on(keys)
 
 
-_READY = "j.tenant = $1::text AND j.tenant IS NOT NULL AND j.state = 'queued' AND j.held IS NULL"
-_SLOTS = (
-    f"SELECT DISTINCT j.concurrency_key FROM holdfast.job j WHERE {_READY} AND j.concurrency_key IS NOT NULL"
-)
+_OF_TENANT = "j.tenant = $1::text AND j.tenant IS NOT NULL AND j.state = 'queued'"
+_READY = f"{_OF_TENANT} AND j.held IS NULL"
+_WITH_SLOT = f"{_OF_TENANT} AND j.held = 'tenant' AND j.slot IS NOT NULL"
+_SLOTS = f"""
+SELECT j.concurrency_key FROM holdfast.job j WHERE {_READY} AND j.concurrency_key IS NOT NULL
+UNION SELECT j.concurrency_key FROM holdfast.job j WHERE {_WITH_SLOT}"""
 # A job that has taken another slot since then is left alone: it is not claimed while its tenant is paused.
 _HOLD = f"""
 WITH ready AS MATERIALIZED (
     SELECT j.id, j.rank FROM holdfast.job j WHERE {_READY} AND (j.slot IS NULL OR j.concurrency_key = ANY($2::text[]))
     ORDER BY j.id FOR UPDATE),
+with_slot AS MATERIALIZED (
+    SELECT j.id, j.priority, j.rank FROM holdfast.job j WHERE {_WITH_SLOT} AND j.concurrency_key = ANY($2::text[])
+    ORDER BY j.id FOR UPDATE),
+chosen AS (
+    SELECT id, 0 AS place, 0 AS priority, rank FROM ready UNION ALL SELECT id, 1, -priority, rank FROM with_slot),
 drawn AS MATERIALIZED (SELECT nextval('holdfast.rank') AS rank),
 ranked AS MATERIALIZED (
-    SELECT id, -((SELECT rank FROM drawn) << 20) + row_number() OVER (ORDER BY ready.rank) AS rank FROM ready)
+    SELECT id, -((SELECT rank FROM drawn) << 20) + row_number() OVER (ORDER BY place, priority, chosen.rank) AS rank FROM chosen)
 UPDATE holdfast.job j SET held = 'paused', slot = NULL, rank = ranked.rank FROM ranked WHERE {same_id("ranked")}"""
 
 

@@ -27,10 +27,9 @@ def pause(db: Db, key: str, *, reason: str, by: str) -> None:
 
 
 def _hold_ready(db: Db, key: str) -> None:
-    """They are let go first, and give back their slots."""
-    sql = """SELECT seq, concurrency_key FROM holdfast_queued WHERE tenant = ? AND tenant IS NOT NULL AND held IS NULL
-        ORDER BY rank"""
-    if not (ready := db.rows(sql, key)):
+    """They are let go first, and give back their slots. So do those that have one and wait for their tenant's window."""
+    ready = db.rows(_READY, key) + db.rows(_WITH_SLOT, key)
+    if not ready:
         return
     rank = first_rank(db.draw("rank"))
     sql = "UPDATE holdfast_queued SET held = 'paused', rank = ? WHERE seq = ?"
@@ -38,6 +37,12 @@ def _hold_ready(db: Db, key: str) -> None:
     slots = [(concurrency, seq) for seq, concurrency in ready if concurrency is not None]
     db.run_many("DELETE FROM holdfast_slot WHERE key = ? AND seq = ?", slots)
     pass_on(db, [Freed(None, concurrency) for concurrency, _ in slots])
+
+
+_READY = """SELECT seq, concurrency_key FROM holdfast_queued WHERE tenant = ? AND tenant IS NOT NULL AND held IS NULL
+    ORDER BY rank"""
+_WITH_SLOT = """SELECT q.seq, q.concurrency_key FROM holdfast_slot AS s CROSS JOIN holdfast_queued AS q ON q.seq = s.seq
+    WHERE q.tenant = ? AND q.held = 'tenant' ORDER BY q.priority DESC, q.rank"""
 
 
 def resume(db: Db, key: str, *, by: str) -> None:

@@ -62,10 +62,14 @@ class Waiting:
 
     def _hold_ready(self, tenant: str) -> None:
         ready = self._where(lambda row: row.ready and row.job.tenant == tenant)
-        first = first_rank(next(self._rank))
-        for place, row in enumerate(sorted(ready, key=lambda row: row.rank)):
+        with_slot = self._where(
+            lambda row: row.held is Held.TENANT and row.slot is not None and row.job.tenant == tenant
+        )
+        rows = sorted(ready, key=lambda row: row.rank) + sorted(with_slot, key=lambda row: row.by_priority)
+        first = first_rank(next(self._rank)) if rows else 0
+        for place, row in enumerate(rows):
             row.held, row.slot, row.rank = Held.PAUSED, None, first + place
-        self._pass_on([row for row in ready if row.job.concurrency is not None], slots_only=True)
+        self._pass_on([row for row in rows if row.job.concurrency is not None], slots_only=True)
 
     def _some_of_each(self, arrived: Sequence[Row], most: int) -> list[Row]:
         """In a crowd, the oldest of each queue and tenant, in turns; none whose order has an earlier job elsewhere."""

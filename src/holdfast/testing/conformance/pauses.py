@@ -128,6 +128,25 @@ class PausesConformance(Conformance):
         await pause(store)
         assert [await state_of(store, job_id) for job_id in (mine, other)] == [held(Held.PAUSED), READY]
 
+    async def test_a_pause_gives_back_the_slot_of_a_job_that_waits_for_its_window(self, store: Store) -> None:
+        """Jobs of other tenants would wait for that slot until the resume."""
+        key = {"concurrency": "c", "concurrency_limit": 1}
+        first = await put(store, tenant="a")
+        await store.holds.promote(window=1)
+        mine = await put(store, tenant="a", **key)
+        await store.holds.promote(window=1)
+        assert await state_of(store, mine) == held(Held.TENANT)
+        other = await put(store, tenant="b", **key)
+        await store.holds.promote(window=1)
+        assert await state_of(store, other) == held(Held.CONCURRENCY)
+        await pause(store)
+        assert [await state_of(store, job_id) for job_id in (mine, other)] == [held(Held.PAUSED), READY]
+        assert ids(await take(store, 5)) == [other]
+        await store.holds.repair()
+        await resume(store)
+        assert await drain(store, 2) == [first]
+        assert await state_of(store, mine) == held(Held.CONCURRENCY)
+
     async def test_a_pause_again_keeps_the_first_words(self, store: Store) -> None:
         await pause(store)
         since = await store.now()
