@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from datetime import datetime, timedelta
 from typing import Any, ParamSpec, TypeVar
 
@@ -13,6 +13,7 @@ from holdfast.jobs.options import moment, seconds
 from holdfast.jobs.story import Story, story_of
 from holdfast.kernel.awaits import must_await_all
 from holdfast.kernel.errors import UsageError
+from holdfast.kernel.show import show
 from holdfast.store.ports import Store
 from holdfast.store.records import Count, JobRecord, Paused
 from holdfast.store.states import State
@@ -62,6 +63,8 @@ class JobsView:
             _check_without("unique", states=states, before=before)
             if isinstance(unique, str):
                 return await jobs.of_unique([unique], each=limit, tx=within)
+            if not isinstance(unique, Iterable):
+                raise UsageError(f"unique is a key, or a list of keys; not {show(unique)}.")
             return (await jobs.of_unique(unique, tx=within))[:limit] if unique else []
         if tenant is not None:
             if states is not None and not states:

@@ -128,7 +128,7 @@ def check_id(job_id: object) -> None:
     # Small letters only: PostgreSQL would answer with them, and the caller would not know its own id again.
     if type(job_id) is not str or _ID.fullmatch(job_id) is None:
         raise UsageError(
-            f"A job id is a UUID in its 36 characters, in small letters; {show(job_id)} is not. Use kernel.ids.new_id()."
+            f"A job id is a UUID in its 36 characters, in small letters; {show(job_id)} is not. Pass it whole, as `handle.id` and `job.id` have it."
         )
 
 
@@ -202,7 +202,7 @@ def _check_by_time(job: NewJob) -> None:
         raise UsageError(f"by_time is True or False, not {show(job.by_time)}.")
     if job.ordered is None:
         raise UsageError(
-            "by_time is the order of jobs with `ordered`, and this job has none. Give both, or neither."
+            'order_by="time" is the order of jobs with `ordered`, and this job has none. Give both, or neither.'
         )
 
 
