@@ -43,14 +43,16 @@ class Watched:
         return [row[3] for row in self._db.connection.execute(f"EXPLAIN QUERY PLAN {sql}", params)]
 
 
-async def test_what_is_held_is_let_go_by_an_index(store):
+@pytest.mark.parametrize("reason", [Held.GUARD, Held.UNKNOWN_TASK])
+async def test_what_is_held_is_let_go_by_the_index_of_its_reason(store, reason):
     def look(db):
         watched = Watched(db)
-        holds.unhold(watched, Held.GUARD, queue=None, tasks=None, guard=None, limit=10)
+        holds.unhold(watched, reason, queue=None, tasks=None, guard=None, limit=10)
         return watched.plan()
 
-    first, *_ = await store.write(look)
-    assert first.startswith(("SCAN q USING", "SEARCH q USING")), first
+    plan = await store.write(look)
+    assert plan[0] == "SEARCH q USING COVERING INDEX holdfast_queued_by_hand (held=?)", plan
+    assert not [line for line in plan if "TEMP B-TREE" in line], "in the order of the index"
 
 
 @pytest.mark.parametrize("reason", [Held.GUARD, Held.TIME])

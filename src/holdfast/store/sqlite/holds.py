@@ -64,11 +64,15 @@ _OF_PLACE = f"""{WAITING} WHERE q.held = 'arrived' AND q.queue = :queue AND coal
     ORDER BY q.rank LIMIT :most"""
 
 
+_BY_HAND = "q.held IN ('guard', 'unknown_task')"  # what unhold is asked for
+
+
 def unhold(
     db: Db, reason: Held, *, queue: str | None, tasks: Sequence[str] | None, guard: str | None, limit: int
 ) -> int:
     """What has a concurrency key or a tenant is looked at again; the rest is ready, served after what is ready now."""
-    where: list[str] = [f"q.held = '{reason}'"]  # written out, or no index of such rows is used
+    # Written out, and as the index of these rows says it: else SQLite does not see that it has them all.
+    where: list[str] = [f"q.held = '{reason}' AND {_BY_HAND}"]
     params: list[str] = []
     if queue is not None:
         where.append("q.queue = ?")
