@@ -12,7 +12,6 @@ from holdfast.store.records import Finish, NewJob
 TENANTS = 1_000
 ENDED = 2_000  # jobs that were run
 _PART = 500
-_LOOKS = {_PART, _PART * 4, _PART * 20, _PART * 100}
 _LATER = 30 * 86_400.0
 
 
@@ -21,15 +20,6 @@ async def fill(hf: Holdfast, jobs: int) -> None:
     for start in range(0, jobs, _PART):
         ids = new_ids(min(_PART, jobs - start))
         await hf.store.jobs.enqueue([_job(job_id, start + place) for place, job_id in enumerate(ids)])
-        if start in _LOOKS:
-            await _analyze(hf)
-    await _analyze(hf)
-
-
-async def _analyze(hf: Holdfast) -> None:
-    """Autovacuum does so within a minute; a table that grows faster than that is taken for empty until then."""
-    async with hf.transaction() as tx:
-        await tx.execute("ANALYZE")
 
 
 def _job(job_id: str, number: int) -> NewJob:
