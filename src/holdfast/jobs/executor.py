@@ -88,7 +88,8 @@ class Executor:
                 run.ending = ending
             if run.attempt is not None and run.attempt.steps is not None:
                 run.claim = msgspec.structs.replace(run.claim, has_steps=True)  # its finish looks at them
-            await self._unlock_if_held(run)
+            if run.lock is not None:
+                await self._unlock(run)
         finally:  # also for what ends coroutines and programs
             if run.timer is not None:
                 run.timer.cancel()
@@ -116,7 +117,8 @@ class Executor:
         finally:
             timer.cancel()
             run.over, run.attempt, run.job = True, None, None
-            await self._unlock_if_held(run)
+            if run.lock is not None:
+                await self._unlock(run)
         return looks[0] if looks else None
 
     async def _look(self, run: Run, looks: list[Look]) -> None:
@@ -144,10 +146,6 @@ class Executor:
             look.why = stopped or describe(error, secret_values(claim.args))
         if run.stop is None:
             await look.all_answered()
-
-    async def _unlock_if_held(self, run: Run) -> None:
-        if run.lock is not None:
-            await self._unlock(run)
 
     async def _ending(self, run: Run) -> Ending:
         if (tracing := tracer()) is None:
@@ -217,7 +215,9 @@ class Executor:
             snooze = outcomes.Snooze(after=jittered(LOCK_PATIENCE, 0.5), reason="its lock is held", lock=lock)
             await self._judge.tell_put_off(run, snooze)
             return snooze
-        _enter(claim)
+        _become(claim)
+        if is_heard("job.began"):
+            note("job.began", job=claim.job_id, task=claim.task, queue=claim.queue, attempt=claim.attempt)
         attempt = run.attempt = Attempt(
             claim, self._store, self._portal, run, self._threads.beside, task=task
         )
@@ -227,7 +227,7 @@ class Executor:
         await attempt.know_steps()
         body = self._call(run, task, job, arguments)
         with watching(attempt.awaits):
-            if has_nothing_around(run):
+            if has_nothing_around(run, task):
                 result = await self._result(job, body)
             else:
                 with around(run):
@@ -347,14 +347,8 @@ def _begin(run: Run) -> None:
         run.limit_until = began + limit
 
 
-def _enter(claim: Claim) -> None:
-    """From here on this coroutine is the job's: what it starts and logs belongs to it."""
-    _become(claim)
-    if is_heard("job.began"):
-        note("job.began", job=claim.job_id, task=claim.task, queue=claim.queue, attempt=claim.attempt)
-
-
 def _become(claim: Claim) -> None:
+    """From here on this coroutine is the job's: what it starts and logs belongs to it."""
     if secrets := secret_values(claim.args):
         secrets_here.set(tuple(secrets))
     become(

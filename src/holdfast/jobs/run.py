@@ -36,16 +36,15 @@ class Run:
     """A claim, its task when this program knows it, and what is going on with it."""
 
     __slots__ = (
-        "apart", "attempt", "began", "claim", "deadline", "due", "ending", "finish", "flight", "job", "late", "limit_until", "lock", "lock_until", "over", "reason", "reservation", "stop", "task", "thread", "timer", "took", "until", "visit", "why_lost", "witness", "work",
+        "ahead", "apart", "attempt", "began", "claim", "ending", "finish", "flight", "job", "late", "limit_until", "lock", "lock_until", "over", "reason", "reservation", "stop", "task", "thread", "timer", "took", "until", "visit", "why_lost", "witness", "work",
     )  # fmt: skip
 
     def __init__(self, claim: Claim, task: Task[Any, Any] | None, until: float) -> None:
         self.claim, self.task = claim, task
         # On the monotonic clock: counted from before the claim, so never later than the lease.
         self.until = until
-        # On the monotonic clock as well, and not from `until`, which every renewal moves.
-        self.deadline = None if claim.deadline is None else until + claim.deadline - claim.lease_until
-        self.due = until + claim.due - claim.lease_until
+        # By how much that clock is ahead of the database's. Not from `until` later on: every renewal moves it.
+        self.ahead = until - claim.lease_until
         self.began: float | None = None  # on the monotonic clock; None: it waits for a slot
         self.limit_until: float | None = None  # when its timeout is over
         self.timer: Alarm | None = None
@@ -77,7 +76,7 @@ class Run:
     @property
     def waited(self) -> float:
         """Seconds from when it was due until it began."""
-        return 0.0 if self.began is None else max(0.0, self.began - self.due)
+        return 0.0 if self.began is None else max(0.0, self.began - self.claim.due - self.ahead)
 
     @property
     def is_guarded(self) -> bool:
@@ -102,7 +101,8 @@ class Run:
 
     def time_left(self) -> float | None:
         """Seconds until its deadline, at least 0, by the database's clock when it was claimed; None: it has none."""
-        return None if self.deadline is None else max(0.0, self.deadline - monotonic())
+        deadline = self.claim.deadline
+        return None if deadline is None else max(0.0, deadline + self.ahead - monotonic())
 
     def halt(self, stop: Stop, reason: str = "") -> None:
         """Stop it, once; a lost lease counts more than any reason before it."""

@@ -4,21 +4,23 @@ from __future__ import annotations
 
 from collections.abc import Generator
 from contextlib import contextmanager
+from typing import Any
 
 from holdfast.guards.deadline import deadline
 from holdfast.guards.reservations import carrying
 from holdfast.guards.visits import visiting
 from holdfast.guards.witness import Witness, witnessing
 from holdfast.jobs.run import Run
+from holdfast.jobs.task import Task
 
 
-def has_nothing_around(run: Run) -> bool:
+def has_nothing_around(run: Run, task: Task[Any, Any]) -> bool:
     """Most runs: entering what is empty costs time, too."""
     return (
         run.reservation is None
         and run.visit is None
         and run.claim.deadline is None
-        and not _needs_witness(run)
+        and ((guard := task.declaration.guard) is None or not guard.uncharged)
     )
 
 

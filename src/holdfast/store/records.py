@@ -342,8 +342,13 @@ class Claim(msgspec.Struct, frozen=True, gc=False):
     has_steps: bool = False  # of its generation: recorded by this run or an earlier one
     decided: bool = False  # it has a guard, and an effect that a person has decided: perhaps no call is left
     put_offs: int = 0  # how often it was put off, uncharged, for a failure of the call behind its guard
-    due: float = 0.0  # since when it could have run, as far as its time goes
+    due_later: float | None = None  # its time, when that was after its enqueue
     row: int = 0  # the store's own number of the job, where it has one
+
+    @property
+    def due(self) -> float:
+        """Since when it could have run, as far as its time goes."""
+        return self.enqueued_at if self.due_later is None else self.due_later
 
     @property
     def keyed(self) -> bool:

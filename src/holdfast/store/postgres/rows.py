@@ -19,7 +19,7 @@ CLAIM = f"""j.id::text, j.token, date_part('epoch', j.lease_until), j.task, j.qu
     j.interruptions, j.alone, date_part('epoch', j.enqueued_at), j.generation, date_part('epoch', j.deadline),
     j.ordering_key, j.concurrency_key, j.tenant, j.guard, j.correlation_id, j.causation_id, j.trace, j.unique_key,
     coalesce(j.steps_of = j.generation, false), {IS_DECIDED}, j.put_offs,
-    date_part('epoch', greatest(j.enqueued_at, j.run_at))"""
+    CASE WHEN j.run_at > j.enqueued_at THEN date_part('epoch', j.run_at) END"""
 # In the order of Waiting's fields.
 WAITING = """w.id::text, w.queue, coalesce(w.run_at <= holdfast.now(), true), w.ordering_key, w.has_turn,
     w.concurrency_key, w.concurrency_limit, w.slot, w.tenant, w.held, w.by_time"""

@@ -18,7 +18,7 @@ from holdfast.store.sqlite.rescues import rescue, rescue_worker
 from holdfast.store.sqlite.rows import CLAIM, Row, to_claim
 from holdfast.store.sqlite.subject import Subject
 
-_DUE = "max(j.enqueued_at, coalesce(q.run_at, 0))"
+_DUE = "iif(q.run_at > j.enqueued_at, q.run_at, NULL)"
 _FROM = f"""
     SELECT j.id, {CLAIM.format(attempt="q.attempt + 1", alone=":alone", due=_DUE)}
     FROM holdfast_queued AS q CROSS JOIN holdfast_job AS j ON j.seq = q.seq
@@ -98,7 +98,7 @@ def renew(db: Db, claims: Sequence[Claim], *, lease: float) -> list[Renewal]:
 
 
 def held_by(db: Db, worker: str) -> list[Claim]:
-    sql = f"""SELECT r.token, r.lease_until, j.id, {CLAIM.format(attempt="r.attempt", alone="r.alone", due="j.enqueued_at")}
+    sql = f"""SELECT r.token, r.lease_until, j.id, {CLAIM.format(attempt="r.attempt", alone="r.alone", due="NULL")}
         FROM holdfast_running AS r CROSS JOIN holdfast_job AS j ON j.seq = r.seq WHERE r.worker = ? ORDER BY r.seq"""
     return [to_claim(tuple(row), token, until) for token, until, *row in db.rows(sql, worker)]
 

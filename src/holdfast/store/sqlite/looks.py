@@ -11,7 +11,7 @@ from holdfast.store.sqlite.connection import Db
 from holdfast.store.sqlite.rows import CLAIM, to_claim
 
 _DUE = f"""
-    SELECT p.token, j.id, {CLAIM.format(attempt="p.attempt", alone="0", due="j.enqueued_at")}
+    SELECT p.token, j.id, {CLAIM.format(attempt="p.attempt", alone="0", due="NULL")}
     FROM holdfast_parked AS p CROSS JOIN holdfast_job AS j ON j.seq = p.seq
     WHERE p.look_at IS NOT NULL AND p.look_at <= ?1 AND p.state = 'unknown' AND j.task IN (SELECT value FROM json_each(?2))
         AND (?3 IS NULL OR j.queue IN (SELECT value FROM json_each(?3)))

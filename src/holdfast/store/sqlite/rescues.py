@@ -13,7 +13,7 @@ from holdfast.store.states import State
 
 BATCH = 500  # jobs in one transaction
 _LOST = f"""
-    SELECT r.token, r.worker, j.strikes, j.id, {CLAIM.format(attempt="r.attempt", alone="r.alone", due="j.enqueued_at")}
+    SELECT r.token, r.worker, j.strikes, j.id, {CLAIM.format(attempt="r.attempt", alone="r.alone", due="NULL")}
     FROM holdfast_running AS r CROSS JOIN holdfast_job AS j ON j.seq = r.seq WHERE"""
 
 

@@ -82,7 +82,7 @@ class Row:
             interruptions=self.interruptions,
             alone=self.alone,
             enqueued_at=self.enqueued_at,
-            due=max(self.enqueued_at, self.run_at or 0.0),
+            due_later=None if (self.run_at or 0.0) <= self.enqueued_at else self.run_at,
             generation=job.generation,
             deadline=self.deadline,
             ordered=job.ordered,
