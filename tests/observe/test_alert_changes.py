@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import random
+
+import pytest
+
 from holdfast.observe.alerts.changes import MOST, compare
 from holdfast.store.alert_records import Looked, Seen
 
@@ -12,7 +16,7 @@ class Told:
     def __init__(self, again=3600.0, calm=30.0):
         self.rows, self.now, self.terms = {}, 1000.0, {"again": again, "calm": calm}
 
-    def look(self, *seen, cut=(), after=5.0):
+    def look(self, *seen, cut=(), after=5.0, dies=False):
         self.now += after
         standing = [row for row in self.rows.values() if row.ended_at is None]
         looked = Looked(tuple(Seen(*each) for each in seen), frozenset(cut))
@@ -79,3 +83,33 @@ def test_nothing_new_writes_nothing():
     standing = list(told.rows.values())
     looked = Looked((Seen("dead", "mail", 3),))
     assert compare(standing, looked, now=2000.0, again=3600, calm=30).rows == ()
+
+
+@pytest.mark.parametrize("seed", range(50))
+def test_whatever_happens_each_alert_opens_once_and_ends_once(seed):
+    """Causes come and go, looks are cut short, leaders die before their commit: what was kept and what was told agree."""
+    drawn, told = random.Random(seed), Told(again=60, calm=10)
+    heard = {cause: [] for cause in "abcd"}
+
+    def look(held, **options):
+        before = dict(told.rows)
+        found = told.look(*(("login", cause, drawn.randint(1, 9)) for cause in held), **options)
+        if options.get("dies"):
+            told.rows = before
+            return
+        for state, _, cause, _ in found:
+            heard[cause].append(state)
+
+    for _ in range(200):
+        held = {cause for cause in heard if drawn.random() < 0.5}
+        found_out = {None} if drawn.random() < 0.1 else set()
+        look(held, cut=found_out, after=drawn.choice((1, 5, 20)), dies=drawn.random() < 0.2)
+        standing = {row.cause for row in told.rows.values() if row.ended_at is None}
+        assert {cause for cause, states in heard.items() if states and states[-1] != "over"} == standing
+    look(set(heard), after=5)
+    assert all(states[-1] in ("opened", "again") for states in heard.values()), "what holds is told"
+    for _ in range(2):
+        look(set(), after=20)
+    for states in heard.values():
+        opened_and_over = [state for state in states if state != "again"]
+        assert opened_and_over == ["opened", "over"] * (len(opened_and_over) // 2)
