@@ -30,7 +30,7 @@ FAILED = frozenset({
     "task.failed", "thread.failed", "hook.failed", "worker.trouble", "worker.no_wakeups", "worker.release_failed",
     "upkeep.failed", "scheduler.failed", "periodic.failed", "renewer.failed", "renewer.cannot_open",
     "lock.not_released", "guards.alone", "releases.failed", "worker.hold_failed", "breaker.unheard", "limiter.unheard",
-    "classifier.failed", "relay.failed", "consumer.failed", "view.failed", "sagas.failed",
+    "classifier.failed", "relay.failed", "consumer.failed", "view.failed", "sagas.failed", "alerts.failed",
 })  # fmt: skip
 EXPECTED = (
     "StoreUnavailable",
