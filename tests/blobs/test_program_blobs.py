@@ -315,6 +315,46 @@ async def test_a_place_that_does_not_answer_is_asked_again(hf, monkeypatch, manu
     assert len(tries) == 1, "a stream cannot be read twice"
 
 
+async def test_a_slow_stream_is_no_place_that_does_not_answer(url, tmp_path, monkeypatch):
+    """A client takes its time, and a copy as long as the object is large: only what moves no bytes has to be quick."""
+    settings = BlobSettings(url=f"file:{tmp_path / 'blobs'}", timeout=0.2, attempts=2)
+    async with Holdfast(url, blobs=settings) as hf:
+
+        async def slowly():
+            for _ in range(4):
+                await asyncio.sleep(0.1)
+                yield b"x" * 1000
+
+        blob = await hf.blobs.put("slow", slowly())
+        assert blob.size == 4000
+        place, stat = hf.blobs.place(), hf.blobs.place().stat
+        whole, asked = place.copy, []
+
+        async def copied(*names):
+            await asyncio.sleep(0.4)
+            await whole(*names)
+
+        async def hangs(name):
+            asked.append(name)
+            await asyncio.Event().wait()
+
+        monkeypatch.setattr(place, "copy", copied)
+        async with hf.worker():
+            async with asyncio.timeout(10):
+                while not [each async for each in kept_in(place)]:
+                    await asyncio.sleep(0.02)
+        monkeypatch.setattr(place, "stat", hangs)
+        with pytest.raises(BlobUnavailable, match=r"within 0\.2 s"):
+            await hf.blobs.check()
+        assert len(asked) == 2, "it is asked again"
+        monkeypatch.setattr(place, "stat", stat)
+
+
+async def kept_in(place):
+    for each in await place.list("kept"):
+        yield each
+
+
 async def test_a_program_without_a_place_says_what_to_do(tmp_path):
     async with Holdfast(f"sqlite:///{tmp_path / 'x.db'}") as hf:
         with pytest.raises(UsageError, match="HOLDFAST_BLOBS_URL"):

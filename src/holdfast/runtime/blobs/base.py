@@ -41,7 +41,8 @@ class Base:
 
     def _place(self) -> BlobStore:
         if self._objects is None:
-            self._objects = GuardedBlobs(open_blobs(self._its_settings()), self._guard)
+            settings = self._its_settings()
+            self._objects = GuardedBlobs(open_blobs(settings), self._guard, settings.timeout)
         return self._objects
 
     def _its_settings(self) -> BlobSettings:

@@ -65,7 +65,7 @@ class ProgramBlobs(BringsIn, Reads, Turns):
 
     def _declare(self, settings: BlobSettings) -> None:
         self._guard = self._program.guard(
-            GUARD, timeout=settings.timeout, classify=fault_of_blobs, retry=Backoff(attempts=settings.attempts, first=0.2, ceiling=5.0),
+            GUARD, classify=fault_of_blobs, retry=Backoff(attempts=settings.attempts, first=0.2, ceiling=5.0),
             breaker=Breaker(failures=_FAILURES, cooldown=_REST),
         )  # fmt: skip
 
