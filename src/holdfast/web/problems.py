@@ -90,6 +90,9 @@ _PROBLEMS: tuple[tuple[type[BaseException], Problem], ...] = (
     (b.BlobUnavailable, Problem(
         status=503, title="Files can be neither stored nor read now", code="FILES_UNAVAILABLE", retry_after=_SOON,
         detail="Nothing was stored. Send the same request again.")),
+    (e.PayloadError, Problem(
+        status=422, title="This cannot be stored", code="PAYLOAD_REFUSED",
+        detail="It has text, a number, a depth or a size that is not taken. Nothing was stored.")),
     (e.ViewBehind, Problem(
         status=503, title="The latest change cannot be shown yet", code="VIEW_BEHIND", retry_after=1)),
 )  # fmt: skip
