@@ -211,6 +211,40 @@ async def test_what_an_event_causes_hangs_below_its_emit_and_the_relay_is_linked
     assert {parent(each) for each in published} == {None}
 
 
+async def test_a_broker_carries_the_trace_and_the_relay_names_it(url, spans, valkey, tmp_path):
+    hf = Holdfast(url, transport=f"{valkey.url}?topic={tmp_path.name}")
+
+    @hf.on("order.*", group="billing")
+    async def bill(event) -> None: ...
+
+    async with hf, hf.worker():
+        await hf.emit("order.placed", {"id": 1})
+        await until(lambda: spans.called("process order.placed"))
+    sent = spans.one("send order.placed")
+    assert parent(spans.one("process order.placed")) == own(sent)
+    assert linked(spans.one("publish")) == [own(sent)]
+    assert spans.says("publish")["holdfast.broker"] == "redis"
+
+
+async def test_a_run_of_a_saga_is_linked_to_the_event_that_it_waited_for(url, spans):
+    hf = Holdfast(url)
+
+    @hf.saga("wait")
+    async def wait(saga) -> None:
+        await saga.wait_for("order.paid", key="1")
+
+    async with hf:
+        run = await wait.start(id="wait:1")
+        async with hf.worker():
+            await until(lambda: spans.called("process saga:wait"))
+            await hf.emit("order.paid", {}, key="1")
+            await run.result(10)
+        await until(lambda: len(spans.called("process saga:wait")) >= 2)
+    begun, paid = spans.one("send saga:wait"), spans.one("send order.paid")
+    last = spans.called("process saga:wait")[-1]
+    assert (parent(last), linked(last)) == (own(begun), [own(begun), own(paid)])
+
+
 async def test_a_saga_its_steps_and_its_undos(url, spans):
     hf = Holdfast(url)
 

@@ -3,8 +3,11 @@
 import asyncio
 
 from cli_kit import Kept, put, put_running
+from opentelemetry.sdk.trace import TracerProvider
 
+from holdfast.kernel import tracing
 from holdfast.kernel.clock import sleep
+from holdfast.observe import traces
 from holdfast.runtime.cli import health
 
 
@@ -119,3 +122,18 @@ def test_doctor_knows_the_settings_of_probes_and_metrics(line, monkeypatch, tmp_
     assert [each["level"] for each in said(line)] == ["warn", "warn"]
     monkeypatch.setenv("HOLDFAST_WORKER_PROBE", "nonsense")
     assert "127.0.0.1:8000" in said(line)[0]["found"]
+
+
+def test_doctor_knows_whether_anybody_takes_spans(line, monkeypatch):
+    monkeypatch.setenv("HOLDFAST_URL", "sqlite:///holdfast.db")
+    monkeypatch.setattr(tracing, "_tracers", [])
+    assert line("migrate") == 0
+
+    def said_of_traces():
+        return [each["level"] for each in line.json("doctor")["checks"] if each["check"] == "traces"]
+
+    assert said_of_traces() == []
+    monkeypatch.setenv("HOLDFAST_TRACES", "on")
+    assert said_of_traces() == ["warn"]
+    traces(TracerProvider(shutdown_on_exit=False))
+    assert said_of_traces() == ["ok"]

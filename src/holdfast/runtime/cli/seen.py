@@ -1,4 +1,4 @@
-"""What `holdfast doctor` says of the settings of probes and metrics."""
+"""What `holdfast doctor` says of the settings of probes, metrics and traces."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from ipaddress import ip_address
 from pathlib import Path
 
 from holdfast.kernel.errors import UsageError
+from holdfast.kernel.tracing import is_traced, tracer
 from holdfast.observe.metrics.ledger import FOLDER
 from holdfast.runtime.port import has_metrics
 from holdfast.store.findings import Finding, ok, warn
@@ -19,7 +20,7 @@ _CHECK = "probes and metrics"
 
 def examine() -> list[Finding]:
     """Nothing is said of what is not set."""
-    return [*_probe(os.environ.get(_PROBE) or ""), *_folder(os.environ.get(FOLDER) or "")]
+    return [*_probe(os.environ.get(_PROBE) or ""), *_folder(os.environ.get(FOLDER) or ""), *_traces()]
 
 
 def _probe(given: str) -> Iterator[Finding]:
@@ -62,6 +63,19 @@ def _folder(given: str) -> Iterator[Finding]:
         )
     else:
         yield ok(_CHECK, f"Processes share their numbers in {given}.")
+
+
+def _traces() -> Iterator[Finding]:
+    if not is_traced():
+        return
+    if tracer() is None:
+        yield warn(
+            "traces",
+            "Spans are asked for, and nobody takes them: the program sets up no SDK of OpenTelemetry.",
+            "Give it a TracerProvider, or start it by opentelemetry-instrument. See docs/traces.md.",
+        )
+    else:
+        yield ok("traces", "Spans are made.")
 
 
 def _is_loopback(host: str) -> bool:
