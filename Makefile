@@ -15,7 +15,7 @@ unexport PYTHONDONTWRITEBYTECODE
 # A .venv whose interpreter is gone is made again.
 $(shell $(run) -c '' >/dev/null 2>&1 || rm -f $(ready))
 
-.PHONY: help demo test test-again check chaos sim sim-mutants pictures bench bench-guards bench-events bench-sagas bench-sessions bench-store bench-profile format lock lock-bench
+.PHONY: help demo test test-again check chaos sim sim-mutants pictures bench bench-guards bench-events bench-sagas bench-sessions bench-web bench-store bench-profile format lock lock-bench
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -68,6 +68,9 @@ bench-sagas: $(ready) ## Measure sagas of five steps beside DBOS, and 100,000 th
 
 bench-sessions: $(ready) ## Measure what SQLAlchemy adds to a transaction, on both stores, in a minute
 	@$(run) -m bench.sessions $(ARGS)
+
+bench-web: $(ready) ## Measure what keys and the other middleware of the edge cost a request, on both stores, in two minutes
+	@$(run) -m bench.web $(ARGS)
 
 bench-store: $(ready) ## Measure the table designs and the shipped verbs beside the raw limit, on both stores
 	@$(run) -m bench.schema $(ARGS)

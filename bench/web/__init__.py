@@ -1,0 +1,1 @@
+"""What the middleware of `holdfast.web` costs a request."""
