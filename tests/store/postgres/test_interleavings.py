@@ -85,7 +85,8 @@ async def test_cancel_waits_for_a_claim_and_then_asks(store, other):
 async def test_a_claim_passes_over_what_is_being_cancelled(store):
     job_id = await put(store)
     async with store.transaction() as tx:
-        assert await tx.run(moves.cancel(job_id, "no")) is State.CANCELLED
+        met = await tx.run(moves.cancel(job_id, "no"))
+        assert met is not None and met.state is State.CANCELLED
         assert await take(store) == []
     assert (await the(store, job_id)).state is State.CANCELLED
     assert await take(store) == []
