@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import pytest
-
 from holdfast.kernel.errors import UsageError
 from holdfast.kernel.outcomes import Dead, Done, Unknown
 from holdfast.store.counting import CROWD
@@ -11,7 +9,7 @@ from holdfast.store.ports import Store
 from holdfast.store.records import Count, Finish, JobRecord
 from holdfast.store.states import Held, State
 from holdfast.testing.conformance.harness import Conformance
-from holdfast.testing.conformance.kit import Rollback, end, job, put, put_many, take_one
+from holdfast.testing.conformance.kit import Rollback, end, job, put, put_many, raises, take_one
 
 
 def found(records: list[JobRecord]) -> list[str]:
@@ -91,7 +89,7 @@ class FindingConformance(Conformance):
                 assert found(await store.jobs.find(correlation_id="c", tx=tx)) == [new.id]
                 raise Rollback
 
-        with pytest.raises(Rollback):
+        with raises(Rollback):
             await look()
         assert await store.jobs.of_unique(["u"]) == await store.jobs.of_tenant("a") == []
 
@@ -108,13 +106,13 @@ class FindingConformance(Conformance):
         assert await store.jobs.find(state=State.UNKNOWN) == []
 
     async def test_what_cannot_be_a_key_or_a_state_is_refused(self, store: Store) -> None:
-        with pytest.raises(UsageError):
+        with raises(UsageError):
             await store.jobs.of_unique("u")
-        with pytest.raises(UsageError):
+        with raises(UsageError):
             await store.jobs.of_tenant("")
-        with pytest.raises(UsageError):
+        with raises(UsageError):
             await store.jobs.of_tenant("a", states=["asleep"])  # type: ignore[list-item]
-        with pytest.raises(UsageError):
+        with raises(UsageError):
             await store.jobs.of_tenant("a", before="nothing")
 
 

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from asyncio import gather
 
-import pytest
-
 from holdfast.kernel.errors import UsageError
 from holdfast.kernel.outcomes import Done
 from holdfast.store.held_records import HeldBy, HeldFor
@@ -22,6 +20,7 @@ from holdfast.testing.conformance.kit import (
     ids,
     put,
     put_many,
+    raises,
     state_of,
     take,
     take_one,
@@ -176,7 +175,7 @@ class PausesConformance(Conformance):
                 await pause(store, tx=tx)
                 raise Rollback
 
-        with pytest.raises(Rollback):
+        with raises(Rollback):
             await rolled_back()
         assert await store.tenants.paused() == []
         assert await state_of(store, job_id) == READY
@@ -278,9 +277,9 @@ class PausesConformance(Conformance):
         assert rows[1].after == '{"reason":"needs a new login"}'
 
     async def test_names_of_tenants_are_checked(self, store: Store) -> None:
-        with pytest.raises(UsageError):
+        with raises(UsageError):
             await store.tenants.pause("", reason="r", by="ada")
-        with pytest.raises(UsageError):
+        with raises(UsageError):
             await store.tenants.pause("a", reason=7, by="ada")  # type: ignore[arg-type]
 
     async def _found(self, store: Store, job_id: str):  # type: ignore[no-untyped-def]  # noqa: ANN202
@@ -366,5 +365,5 @@ class DueOrderConformance(Conformance):
         assert await drain(store, 5) == [first]
 
     async def test_by_time_needs_an_order(self, store: Store) -> None:
-        with pytest.raises(UsageError, match="ordered"):
+        with raises(UsageError, "ordered"):
             await put(store, by_time=True)
