@@ -7,7 +7,7 @@ from email.header import decode_header, make_header
 from email.utils import getaddresses
 
 import pytest
-from hypothesis import given
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from holdfast.errors import UsageError
@@ -60,6 +60,7 @@ def test_no_encoded_word_is_decoded_into_another_line(smuggled):
 _SEEN = st.text(st.characters(exclude_categories=["C", "Z"]) | st.just(" "), max_size=250).map(str.strip)
 
 
+@settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])  # the machine may be busy
 @given(_SEEN, _SEEN.filter(lambda text: len(text) <= 200 and '"' not in text and "\\" not in text))
 def test_headers_arrive_as_they_were_written(subject, name):
     found = letter(subject=subject, to=(Address("ada@example.org", name), Address("bob@example.org", name)))
