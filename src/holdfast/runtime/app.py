@@ -88,14 +88,17 @@ class Holdfast(
 ):
     """Work that must not be lost and must not be done twice.
 
-    `Holdfast()` uses HOLDFAST_URL, else DATABASE_URL, else `sqlite:///holdfast.db`. Enter it with `async with`:
-    that opens the store, and leaving closes it. `guards="redis://…"`, or HOLDFAST_GUARDS_URL, is where guards meet when the
-    database shall not be troubled by them. `transport="redis://…"` or `"nats://…"`, or HOLDFAST_TRANSPORT_URL, is the broker that
-    carries events; without one the database itself does. `cache="redis://…"`, or HOLDFAST_CACHE_URL, is where values of cached
-    functions are kept then; `sessions="redis://…"`, or HOLDFAST_SESSIONS_URL, where those of web pages are. `keys`, or HOLDFAST_KEYS, are those of `hf.vault`; `mail`, or HOLDFAST_MAIL_URL, is where `hf.mail` sends to. A SQLite file brings its tables up to date by itself; on PostgreSQL
-    functions are kept then. `keys`, or HOLDFAST_KEYS, are those of `hf.vault`; `mail`, or HOLDFAST_MAIL_URL, is where `hf.mail` sends to; `blobs`, or HOLDFAST_BLOBS_URL, is where
-    `hf.blobs` keeps files; `alerts`, or HOLDFAST_ALERTS_WEBHOOK and HOLDFAST_ALERTS_MAIL, whom alerts are told. A SQLite file brings its tables up to date by itself; on PostgreSQL
-    that is done by `migrate`, once for each version.
+    `Holdfast()` uses HOLDFAST_URL, else DATABASE_URL, else `sqlite:///holdfast.db`. Enter it with `async with`: that opens
+    the store, and leaving closes it. A SQLite file brings its tables up to date by itself; on PostgreSQL that is done by
+    `migrate`, once for each version. The rest may be said here or in the environment:
+
+    - `guards="redis://…"`, HOLDFAST_GUARDS_URL: where guards meet when the database shall not be troubled by them.
+    - `cache="redis://…"`, HOLDFAST_CACHE_URL: where values of cached functions are kept then.
+    - `sessions="redis://…"`, HOLDFAST_SESSIONS_URL: where those of web pages are.
+    - `transport="redis://…"` or `"nats://…"`, HOLDFAST_TRANSPORT_URL: the broker that carries events; else the database does.
+    - `keys`, HOLDFAST_KEYS: those of `hf.vault`. `mail`, HOLDFAST_MAIL_URL: where `hf.mail` sends to. `blobs`,
+      HOLDFAST_BLOBS_URL: where `hf.blobs` keeps files. `alerts`, HOLDFAST_ALERTS_WEBHOOK and HOLDFAST_ALERTS_MAIL: whom
+      alerts are told.
     """
 
     def __init__(
