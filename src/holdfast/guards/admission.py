@@ -44,7 +44,11 @@ class Gates:
     async def admit(
         self, way: Way, key: str, cost: float, until: float | None, longest: float = math.inf
     ) -> Admission:
-        """Pass all of them before `until`, or be refused. Nobody waits longer than `longest` seconds for quota or a permit."""
+        """Pass all of them before `until`, or be refused. Nobody waits longer than `longest` seconds for quota or a permit.
+
+        When `longest` is given it counts instead of the `wait` of limiter and bulkhead, also when theirs is shorter: a fleet
+        answers a moment after it is asked, and what it grants lapses unused when its caller is gone.
+        """
         now = monotonic()
         self.check_time(now, until)
         entry = Admission(self, key, now)
@@ -85,7 +89,8 @@ class Gates:
     ) -> None:
         limiter, now = self.limiter, entry.began
         assert limiter is not None
-        longest = min(longest, limiter.longest_wait)
+        if longest == math.inf:
+            longest = limiter.longest_wait
         if until is not None:
             longest = min(longest, until - now)
         found = limiter.reserved(entry.key, cost, now, longest)
