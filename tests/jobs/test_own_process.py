@@ -63,7 +63,13 @@ async def test_it_belongs_to_the_story_of_its_job(shop):
     async with shop.hf.worker():
         for handle in handles:
             told = await handle.result(20)
-            expected = {**story, "causation_id": around.job_id, "deadline": None, "job_id": handle.id}
+            expected = {
+                **story,
+                "causation_id": around.job_id,
+                "deadline": None,
+                "job_id": handle.id,
+                "tenant": None,
+            }
             assert told["context"] == expected
             if "follower" in told:
                 follower = await shop.hf.jobs.get(told["follower"])

@@ -64,6 +64,9 @@ async def test_a_worker_killed_after_data_sends_at_most_one_more_of_the_same_nam
 
 
 @pytest.mark.timeout(600)
+@pytest.mark.filterwarnings(
+    "ignore::pytest.PytestUnraisableExceptionWarning"
+)  # sockets of the server that died
 async def test_no_mail_is_lost_while_the_server_dies(program, server, tmp_path):
     """It dies after a mail now and then, and is away altogether for a while. In between somebody says that mails may go again."""
     seen = Counter()

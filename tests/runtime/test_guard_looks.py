@@ -153,4 +153,4 @@ async def test_it_is_quick_beside_many_keys_and_jobs(pages):
         took.append(perf_counter() - began)
         assert look.held == 10
     assert (await pages.guards.look("api")).held == 1000
-    assert sorted(took)[15] < 0.005
+    assert sorted(took)[15] < 0.02

@@ -18,6 +18,7 @@ from starlette.middleware import Middleware
 from starlette.responses import JSONResponse, PlainTextResponse
 from starlette.routing import Route
 
+from holdfast.kernel import floods, logged
 from holdfast.observe import ConsoleFormatter, JsonFormatter
 from holdfast.web import (
     BodyLimits,
@@ -152,9 +153,10 @@ async def test_no_error_tells_what_is_inside(front, kind, accept):
 INJECTED = "%0d%0a2026-11-18 10:15:02.123 ERROR holdfast: forged%1b[2J%e2%80%a8%c2%85"
 
 
-async def test_no_request_writes_a_line_of_its_own(front, caplog):
+async def test_no_request_writes_a_line_of_its_own(front, caplog, monkeypatch):
     """By its path, its key, its correlation id or what its browser calls itself."""
-    caplog.set_level(logging.DEBUG)
+    monkeypatch.setattr(logged, "_floods", floods.Floods(logged._tell_flood))
+    caplog.set_level(logging.DEBUG, logger="holdfast")
     front.error = RuntimeError("a\nforged\r\u2028forged")
     headers = {
         "X-Correlation-Id": b"a\x0bforged", "traceparent": b"00-\x85forged", "Idempotency-Key": b"\xa0forged\x0b", "User-Agent": b"a\x0b\x85forged",

@@ -90,6 +90,7 @@ _SEEN = [
 # Of the list above, what real workers and their callers do not do.
 _NOT_BY_WORKERS = {
     "held by hand",
+    "outcomes of several kinds in one call",  # their program has handlers of ends, and writes those one by one
     "transaction cut off",
     "write lock waited for too long",
     "pruned",
