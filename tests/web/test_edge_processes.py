@@ -87,9 +87,11 @@ async def test_each_key_has_one_effect_while_processes_are_killed(hf, fleet):
         killing = asyncio.create_task(kill())
         work = [f"key-{number}" for number in range(KEYS)] * REPEATS
         chance.shuffle(work)
-        await asyncio.gather(*(submit(http, key) for key in work))
-        is_over.set()
-        await killing
+        try:
+            await asyncio.gather(*(submit(http, key) for key in work))
+        finally:  # or it starts processes that nobody stops
+            is_over.set()
+            await killing
     assert all(len(found) == 1 for found in answers.values()), "a repeat was answered with other bytes"
     assert len(answers) == KEYS
     orders, jobs, events = await counted(hf)
