@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import uuid
 
 import pytest
 import sqlalchemy as sa
@@ -99,6 +100,30 @@ async def test_rows_that_do_not_open_are_named_and_the_rest_is_done(hf):
             await handle.result(timeout=30)
     assert "plain" not in str(raised.value).replace("accounts", "")
     assert await hf.vault.counts() == {"accounts.token": {"2026": 2, "2025": 1, "": 1}}
+
+
+async def test_rows_are_found_where_the_program_has_put_them(hf):
+    """SQLAlchemy keeps a UUID on SQLite as 32 letters, and says it with dashes; a row without a tenant has none."""
+    dashed = [str(uuid.UUID(int=number)) for number in (7, 8)]
+    stored = [each.replace("-", "") for each in dashed] if "Sqlite" in type(hf.store).__name__ else dashed
+    kind = "TEXT" if stored != dashed else "UUID"
+    md5 = "0123456789abcdef0123456789abcdef"  # a name that only looks like one
+    hf.vault.column("by_uuid", "token", tenant="owner")
+    async with hf.transaction() as tx:
+        await tx.execute(f"CREATE TABLE by_uuid (id {kind} PRIMARY KEY, owner TEXT, token TEXT)")
+        for key, row, owner in [(stored[0], dashed[0], None), (stored[1], dashed[1], md5)]:
+            sealed = hf.vault.seal("secret", Place("by_uuid", "token", row, owner or ""))
+            await tx.execute("INSERT INTO by_uuid VALUES ($1, $2, $3)", key, owner, sealed)
+    hf.vault._ring = AFTER
+    async with hf.worker():
+        assert await (await hf.vault.rotate()).result(timeout=30) == 2
+    async with hf.transaction() as tx:
+        rows = await tx.fetch("SELECT token FROM by_uuid ORDER BY id")
+        await tx.execute("DROP TABLE by_uuid")
+    places = [Place("by_uuid", "token", dashed[0]), Place("by_uuid", "token", dashed[1], md5)]
+    assert [hf.vault.open(row[0], each).reveal() for row, each in zip(rows, places, strict=True)] == [
+        "secret"
+    ] * 2
 
 
 async def test_a_rotation_needs_a_declared_column(hf):

@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, Protocol
+from uuid import UUID
 
 import msgspec
 
 from holdfast.kernel.errors import HoldfastError, UsageError
 from holdfast.kernel.show import show
+from holdfast.vault.errors import SealBroken
 from holdfast.vault.place import Place
 from holdfast.vault.vault import Vault, sealed_under
 
 PAGE = 200
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,62}(\.[A-Za-z_][A-Za-z0-9_]{0,62})?")
+_HEX = re.compile("[0-9a-f]{32}")
 
 
 class Rows(Protocol):
@@ -42,8 +45,11 @@ class SealedColumn(msgspec.Struct, frozen=True):
     def name(self) -> str:
         return f"{self.table}.{self.column}"
 
-    def place(self, row: object, tenant: object) -> Place:
-        return Place(self.table, self.column, str(row), "" if self.tenant is None else str(tenant))
+    def places(self, row: object, tenant: object) -> Iterator[Place]:
+        """As the program may have named it: SQLAlchemy keeps a UUID on SQLite without its dashes, and a program says `str()` of it."""
+        for owner in _spellings("" if self.tenant is None or tenant is None else str(tenant)):
+            for key in _spellings(str(row)):
+                yield Place(self.table, self.column, key, owner)
 
 
 class Page(msgspec.Struct, frozen=True):
@@ -69,7 +75,7 @@ async def reseal_page(tx: Rows, vault: Vault, column: SealedColumn, after: Any =
     resealed, broken = 0, []
     for key, owner, sealed in found:
         try:
-            fresh = vault.reseal(sealed, column.place(key, owner))
+            fresh = _resealed(vault, sealed, column.places(key, owner))
         except HoldfastError:
             broken.append(str(key))
             continue
@@ -94,6 +100,24 @@ async def count_by_key(tx: Rows, column: SealedColumn, key_ids: Sequence[str]) -
     found = {key_id: count for key_id, count in zip(key_ids, counts, strict=True) if count}
     others = total - sum(found.values())
     return {**found, "": others} if others else found
+
+
+def _resealed(vault: Vault, sealed: str, places: Iterable[Place]) -> str:
+    """In the place in which it opens."""
+    broken: SealBroken | None = None
+    for place in places:
+        try:
+            return vault.reseal(sealed, place)
+        except SealBroken as error:
+            broken = error
+    assert broken is not None
+    raise broken
+
+
+def _spellings(text: str) -> Iterator[str]:
+    yield text
+    if _HEX.fullmatch(text):
+        yield str(UUID(text))
 
 
 def _quoted(name: str) -> str:
