@@ -25,8 +25,10 @@ from holdfast.sagas.running import RunningSaga
 from holdfast.store.event_records import Emitted
 from holdfast.store.ports import Tx
 from holdfast.store.states import State
+from holdfast.views.cached import Aged
 
 __all__ = [
+    "Aged",
     "Backoff",
     "BlockingTx",
     "Cancel",

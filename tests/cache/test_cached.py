@@ -92,6 +92,28 @@ async def test_what_is_stale_is_served_at_once_and_refreshed_behind(stale, sourc
     await until(lambda: becomes(stale, 2))
 
 
+async def test_a_value_tells_its_age(hf, on, source):
+    """By the clock of whoever keeps it; what was loaded for this call is new."""
+    aged = declare(hf, on, source, fresh=0.2, stale=7200, key="aged:{user}")
+    loaded = await aged.aged(7)
+    assert (loaded.value, loaded.age, loaded.is_fresh) == (1, 0.0, True)
+    source.gate.clear()
+    ages = []
+
+    async def stale():
+        ages.append(await aged.aged(7))
+        return not ages[-1].is_fresh
+
+    await until(stale)
+    assert ages[-1].value == 1
+    assert 0.15 < ages[-1].age < 60
+    assert [each.age for each in ages] == sorted(each.age for each in ages)
+    source.gate.set()
+    await until(lambda: not hf.cache.flights._all)
+    assert (await aged.aged(7)).value == 2
+    assert (await asyncio.to_thread(aged.aged_sync, 7)).value >= 2
+
+
 async def becomes(function, least):
     return await function(7) >= least
 

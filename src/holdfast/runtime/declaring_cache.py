@@ -32,7 +32,7 @@ class DeclaresCache:
         process), "store", or "redis"; the last when Holdfast was given a cache URL, else the store. `key` and `tags` are
         made of the arguments; those in `ignore` do not count. A process loads with a `lease`, others `wait` so long for it, and a
         load has a `timeout`; all in seconds. The function is then awaited, also a plain one, which runs in a thread. It has
-        `refresh(…)`, `invalidate(…)`, `key(…)`, `call_sync(…)`.
+        `aged(…)`, `refresh(…)`, `invalidate(…)`, `key(…)`, `call_sync(…)`.
         """
         return self.cache.declare(
             fresh=fresh,

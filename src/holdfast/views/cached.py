@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any, Generic, ParamSpec, Protocol, TypeVar, cast
 
 from holdfast.jobs.blocking import Portal
@@ -22,6 +23,15 @@ from holdfast.views.cache_values import Values
 P = ParamSpec("P")
 R = TypeVar("R")
 _MOST_REFRESHES = 100  # at a time in this process; beyond that a stale value is served as it is
+
+
+@dataclass(frozen=True)
+class Aged(Generic[R]):
+    """A value, and how old it was when it was served."""
+
+    value: R
+    age: float  # seconds since it was kept, by the clock of whoever keeps it; 0: it was loaded for this call
+    is_fresh: bool  # if not, somebody in the fleet makes it new, or could not do so just now
 
 
 class Home(Protocol):
@@ -56,18 +66,22 @@ class Cached(Generic[P, R]):
 
     async def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
         """The value: at once when there is one that may be served, else after its load. Each caller has a copy of its own."""
+        return (await self.aged(*args, **kwargs)).value
+
+    async def aged(self, *args: P.args, **kwargs: P.kwargs) -> Aged[R]:
+        """The same value as a call brings, and how old it is: for a page that says so."""
         wanted = self._names.wanted(args, kwargs)
         entry = await self._place.look(wanted)
         found = self._values.found(entry, wanted)
         if found is not None and entry is not None:
             if not entry.is_fresh:
                 self._refresh_behind(wanted, entry)
-            return cast("R", found[0])
+            return Aged(cast("R", found[0]), entry.age, entry.is_fresh)
         if (
             entry is not None and entry.value is not None and self._is_free()
         ):  # nobody can use it: out of the way
             await self._place.invalidate("key", (wanted.key,))
-        return self._value(await self._awaited(wanted))
+        return Aged(self._value(await self._awaited(wanted)), 0.0, is_fresh=True)
 
     @must_await("cached.refresh", name=_name, to=by_context)
     async def refresh(self, *args: P.args, **kwargs: P.kwargs) -> R:
@@ -102,6 +116,10 @@ class Cached(Generic[P, R]):
     def call_sync(self, *args: P.args, **kwargs: P.kwargs) -> R:
         """Call it from code without an event loop."""
         return self._home.portal.run(lambda: self(*args, **kwargs), instead="`await` on the call itself")
+
+    def aged_sync(self, *args: P.args, **kwargs: P.kwargs) -> Aged[R]:
+        """`aged` from code without an event loop."""
+        return self._home.portal.run(lambda: self.aged(*args, **kwargs), instead="`await function.aged(…)`")
 
     def invalidate_sync(self, *args: P.args, **kwargs: P.kwargs) -> bool:
         """`invalidate` from code without an event loop."""
