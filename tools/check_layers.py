@@ -10,6 +10,7 @@ from tools.sources import Problem, Source, imported, read, report
 LAYERS = {
     "kernel": 1,
     "errors": 2,  # for programs; the engine takes them from the kernel
+    "settings": 3,  # for programs
     "guards": 2,
     "store": 2,
     "transport": 2,

@@ -21,6 +21,9 @@ PUBLIC = frozenset(
         ".mail",
         ".vault",
         ".blobs",
+        ".settings",
+        ".sqlalchemy.migrations",
+        ".vault.columns",
     )
 )
 

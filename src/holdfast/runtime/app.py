@@ -256,6 +256,10 @@ class Holdfast(
         """Bring the tables up to date; returns the names of the migrations that were applied."""
         return await self.store.migrate()
 
+    async def now(self) -> float:
+        """Seconds since 1970 by the database's clock: the same for all machines, and in tests the clock that they turn."""
+        return await self.store.now()
+
     def transaction(self) -> AbstractAsyncContextManager[Tx]:
         """A transaction of the store's database: the block's end commits, an exception rolls back."""
         return self.store.transaction()
