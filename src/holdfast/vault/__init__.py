@@ -4,9 +4,10 @@
 """
 
 from holdfast.vault.errors import SealBroken, UnknownKey
-from holdfast.vault.keyring import Keyring
+from holdfast.vault.keyring import Keyring, new_key
 from holdfast.vault.place import Place
 from holdfast.vault.secret_value import SecretValue
 from holdfast.vault.vault import Vault
 
-__all__ = ["Keyring", "Place", "SealBroken", "SecretValue", "UnknownKey", "Vault"]
+__all__ = ["Keyring", "Place", "SealBroken", "SecretValue", "UnknownKey", "Vault"    "new_key",
+]
