@@ -370,3 +370,20 @@ def test_sync_code(tmp_path):
     with within(tenant="ada"):
         assert hf.blocking.blobs.list() == []
     hf.blocking.close()
+
+
+async def test_what_is_purged_is_gone_at_once(hf):
+    for key in ("kept", "deleted", "held", "other"):
+        await hf.blobs.put(key, key.encode())
+    await drain(hf)
+    await hf.blobs.delete("deleted")
+    await hf.blobs.quarantine("held", "it is looked at")
+    await hf.blobs.put("unmoved", b"its job has not run")
+    assert await hf.blobs.purge("kept", "deleted", "held", "unmoved", "never") == 4
+    assert [blob.key for blob in await hf.blobs.list()] == ["other"]
+    assert not await hf.blobs.restore("deleted")
+    await drain(hf)
+    assert await objects(hf) == ["kept"], "only the object of the other is left"
+    assert await hf.blobs.read("other") == b"other"
+    assert await hf.blobs.purge("kept") == 0
+    await hf.blobs.put("kept", b"the key is free")

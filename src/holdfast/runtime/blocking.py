@@ -275,6 +275,6 @@ class BlockingBlobs:
         self.get, self.read, self.open = made(blobs.get), made(blobs.read), made(blobs.open)
         self.list, self.usage = made(blobs.list), made(blobs.usage)
         self.link_get, self.link_put = made(blobs.link_get), made(blobs.link_put)
-        self.delete, self.restore = made(blobs.delete), made(blobs.restore)
+        self.delete, self.restore, self.purge = made(blobs.delete), made(blobs.restore), made(blobs.purge)
         self.quarantine, self.release = made(blobs.quarantine), made(blobs.release)
         self.sweep, self.check = made(blobs.sweep), made(blobs.check)

@@ -1,4 +1,4 @@
-"""Change what may be done with a blob: delete, restore, quarantine, release."""
+"""Change what may be done with a blob: delete, restore, purge, quarantine, release."""
 
 from __future__ import annotations
 
@@ -6,6 +6,8 @@ from contextlib import AsyncExitStack
 from typing import Any
 
 from holdfast.kernel.awaits import must_await_all
+from holdfast.kernel.crashpoints import crashpoint
+from holdfast.runtime.blobs.areas import leftovers
 from holdfast.runtime.blobs.base import Base
 from holdfast.store.blob_records import BlobState
 
@@ -31,6 +33,27 @@ class Turns(Base):
     async def restore(self, key: str, *, tx: Any = None) -> bool:
         """Take back a deletion. False: it is not deleted, or gone for good."""
         return await self._turned(key, BlobState.KEPT, [BlobState.DELETED, BlobState.MISSING], None, tx)
+
+    async def purge(self, *keys: str) -> int:
+        """Gone for good, at once: also what was deleted and could be restored. Returns how many there were.
+
+        Each by itself. What is killed in the middle, the next sweep ends.
+        """
+        count = 0
+        for name in [self._name(key) for key in keys]:
+            count += await self._purged(name)
+        return count
+
+    async def _purged(self, name: str) -> bool:
+        rows = self._program.store.blobs
+        row = await rows.change(name, BlobState.PURGING, of=[*_HELD, BlobState.DELETED, BlobState.MISSING])
+        found = row or await rows.get(name)
+        while found is not None and found.state is BlobState.PURGING:
+            await self._place().delete([found.object, *leftovers(found.object)])
+            crashpoint("blob.purged")
+            await rows.forget(found)  # not when somebody has just moved its object: then once more
+            found = await rows.get(name)
+        return row is not None
 
     async def quarantine(self, key: str, reason: str, *, tx: Any = None) -> bool:
         """Nobody reads it from now on, until `release`. False: there is none that could be read."""
