@@ -17,7 +17,7 @@ from holdfast import Holdfast
 from holdfast.blobs import BlobSettings
 from holdfast.errors import UsageError
 from holdfast.testing.conformance.blob_kit import names
-from holdfast.web import BodyLimits, IdempotencyKeys, Problems, Uploads, request_tx
+from holdfast.web import BodyLimits, IdempotencyKeys, ProblemError, Problems, Uploads, request_tx
 
 
 @pytest.fixture
@@ -256,3 +256,32 @@ async def test_names_of_files_are_for_people(hf):
     ):
         answer = await posted(Gallery(hf).app(), files={"a": (sent, PNG)})
         assert answer.json()["files"][0][1] == shown
+
+
+async def _sent(hf, content, told="image/png"):
+    upload = await hf.blobs.link_put(content_type=told, length=len(content))
+    await hf.blobs.place().put(f"incoming/-/{upload.id}", content, content_type=told)
+    return upload.id
+
+
+async def test_what_a_client_has_sent_by_a_link_is_looked_at(hf):
+    uploads = Uploads(hf.blobs, types=["image/png", "image/jpeg"], part=100_000)
+    staged = await uploads.receive_sent(await _sent(hf, PNG), content_type="image/png", length=len(PNG))
+    assert (staged.size, staged.sha256) == (len(PNG), hashlib.sha256(PNG).hexdigest())
+    await hf.blobs.discard(staged)
+    refused = [
+        (b"MZ" + b"\0" * 100, "image/png", "TYPE_NOT_TAKEN"),
+        (JPEG, "image/png", "TYPE_NOT_ANNOUNCED"),
+        (PNG + b"\0" * 100_000, "image/png", "FILE_TOO_LARGE"),
+        *(
+            (content, "image/png", "TYPE_AMBIGUOUS")
+            for name, content in POLYGLOTS.items()
+            if name.startswith("png")
+        ),
+    ]
+    for content, told, code in refused:
+        upload = await _sent(hf, content, told)
+        with pytest.raises(ProblemError) as error:
+            await uploads.receive_sent(upload, content_type=told, length=len(content))
+        assert error.value.problem.code == code
+    await nothing_is_left(hf)

@@ -8,7 +8,7 @@ from typing import Protocol
 import msgspec
 
 from holdfast.blobs.errors import BlobTooLarge
-from holdfast.blobs.port import Content
+from holdfast.blobs.port import BlobStore, Content
 from holdfast.blobs.records import Staged
 from holdfast.kernel.errors import UsageError
 from holdfast.kernel.names import check_int
@@ -16,6 +16,7 @@ from holdfast.kernel.show import show
 from holdfast.kernel.spawn import to_its_end
 from holdfast.kernel.telemetry import note
 from holdfast.web.asgi import HasScope, Receive, Scope
+from holdfast.web.problems import ProblemError
 from holdfast.web.uploads.kinds import HEAD, TAIL, hides, kind_of
 from holdfast.web.uploads.parts import Limits, Part, Parts, refused
 
@@ -27,6 +28,10 @@ class Stages(Protocol):
 
     async def stage(self, content: Content, *, content_type: str = ..., most: int | None = ...) -> Staged: ...
     async def discard(self, staged: Staged) -> None: ...
+    async def receive(
+        self, upload: str, *, content_type: str | None = ..., length: int | None = ...
+    ) -> Staged: ...
+    def place(self) -> BlobStore: ...
 
 
 class Arriving(HasScope, Protocol):
@@ -97,6 +102,31 @@ class Uploads:
         """The whole form. Its files are staged: commit them in the transaction of your rows, or they are swept."""
         return await self.receive_from(request.scope, request.receive)
 
+    async def receive_sent(self, upload: str, *, content_type: str, length: int) -> Staged:
+        """What a client has sent by a link of `hf.blobs.link_put`: looked at as a file of a form is, and staged. Commit it."""
+        staged = await self._blobs.receive(upload, content_type=content_type, length=length)
+        found = Received("upload", "", staged)
+        try:
+            if staged.size > self._limits.part:
+                raise refused(  # noqa: TRY301
+                    413, "A file is too large", "FILE_TOO_LARGE", f"At most {self._limits.part:,} bytes are taken."
+                )  # fmt: skip
+            head = await self._piece(staged, 0, HEAD)
+            kind = self._kind_of("upload", head, content_type)
+            if kind != content_type:
+                raise refused(  # noqa: TRY301
+                    415, "A file is not of the type that was announced", "TYPE_NOT_ANNOUNCED", f"It is {kind} by its content."
+                )  # fmt: skip
+            _check_honest("upload", kind, head, await self._piece(staged, max(0, staged.size - TAIL), None))
+        except BaseException:
+            await to_its_end(self._discard([found]))
+            raise
+        return staged
+
+    async def _piece(self, staged: Staged, start: int, end: int | None) -> bytes:
+        reading = await self._blobs.place().get(staged.object, start=start, end=end)
+        return b"".join([piece async for piece in reading])
+
     async def receive_from(self, scope: Scope, receive: Receive) -> Form:
         """`receive` for a plain ASGI app."""
         parts = Parts(scope, receive, self._limits)
@@ -135,26 +165,27 @@ class Uploads:
         head = await _head(content)
         if not part.filename and not head:
             return None
-        kind = kind_of(head, part.told)
-        if kind not in self._types:
-            raise refused(
-                415, "A file is of a type that is not taken here", "TYPE_NOT_TAKEN", f"{part.name} is {kind} by its content."
-            )  # fmt: skip
+        kind = self._kind_of(part.name, head, part.told)
         watched = _Watched(head, content)
         try:
             staged = await self._blobs.stage(watched, content_type=kind, most=self._limits.part)
         except BlobTooLarge as error:
             raise refused(413, "A file is too large", "FILE_TOO_LARGE", str(error)) from None
         found = Received(part.name, part.filename or "", staged)
-        if (why := hides(kind, head, watched.tail)) is not None:
+        try:
+            _check_honest(part.name, kind, head, watched.tail)
+        except ProblemError:
             await self._discard([found])
-            raise refused(
-                415,
-                "A file is more than it seems to be",
-                "TYPE_AMBIGUOUS",
-                f"{part.name} is {kind}, and {why}.",
-            )
+            raise
         return found
+
+    def _kind_of(self, name: str, head: bytes, told: str | None) -> str:
+        kind = kind_of(head, told)
+        if kind not in self._types:
+            raise refused(
+                415, "A file is of a type that is not taken here", "TYPE_NOT_TAKEN", f"{name} is {kind} by its content."
+            )  # fmt: skip
+        return kind
 
     async def _discard(self, files: list[Received]) -> None:
         """What cannot be removed now goes with the sweep."""
@@ -178,6 +209,13 @@ class _Watched:
         async for piece in self._rest:
             self.tail = (self.tail + piece)[-TAIL:] if len(piece) < TAIL else piece[-TAIL:]
             yield piece
+
+
+def _check_honest(name: str, kind: str, head: bytes, tail: bytes) -> None:
+    if (why := hides(kind, head, tail)) is not None:
+        raise refused(
+            415, "A file is more than it seems to be", "TYPE_AMBIGUOUS", f"{name} is {kind}, and {why}."
+        )  # fmt: skip
 
 
 async def _head(content: AsyncIterator[bytes]) -> bytes:
