@@ -45,7 +45,7 @@ def setting(
 ) -> Any:
     """A field of a frozen dataclass that is read from the variable `name`. An empty variable counts as not set."""
     told = Setting(name, says, low, high, tuple(one_of))
-    if isinstance(default, SecretValue):  # it cannot be hashed, and a dataclass takes such values for lists and the like
+    if isinstance(default, SecretValue):  # a dataclass takes what cannot be hashed for a list
         return field(default_factory=lambda: default, metadata={"setting": told})
     return field(default=default, metadata={"setting": told})
 
