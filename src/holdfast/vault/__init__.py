@@ -9,5 +9,4 @@ from holdfast.vault.place import Place
 from holdfast.vault.secret_value import SecretValue
 from holdfast.vault.vault import Vault
 
-__all__ = ["Keyring", "Place", "SealBroken", "SecretValue", "UnknownKey", "Vault"    "new_key",
-]
+__all__ = ["Keyring", "Place", "SealBroken", "SecretValue", "UnknownKey", "Vault", "new_key"]
