@@ -27,7 +27,7 @@ def test_what_is_ours_is_taken_out_of_the_url():
 
 
 def test_behind_a_pooler_without_prepared_statements():
-    engines = PostgresEngines("postgresql://me@host/shop?statement_cache_size=0")
+    engines = PostgresEngines("postgresql://me@host/shop?statement_cache_size=0", None)
     assert isinstance(engines.make().pool, NullPool)
     assert isinstance(engines.make_blocking().pool, NullPool)
 

@@ -13,8 +13,8 @@ from models import Kinds, Line, Order, Size
 from sqlalchemy import exc
 from sqlalchemy.orm.exc import StaleDataError
 
-from holdfast import Job, State
-from holdfast.kernel.errors import TransactionEnded, WrongConnection
+from holdfast import Holdfast, Job, State
+from holdfast.kernel.errors import NotOpen, TransactionEnded, UsageError, WrongConnection
 
 
 async def test_models_with_relationships_and_cascades(shop):
@@ -283,3 +283,29 @@ async def test_after_a_failed_statement_the_transaction_does_nothing_more(shop, 
         await connection.execute(sa.insert(Order).values(name="c", count=0, version=1))
         await connection.commit()
     assert await names(shop) == ["c"]
+
+
+async def test_it_is_used_where_the_store_is_open_and_nowhere_else(url):
+    """A connection of another event loop breaks with its first statement, and each one after it."""
+    hf = Holdfast(url)
+
+    async def ask():
+        async with hf.session() as session:
+            return await session.scalar(sa.text("SELECT 1"))
+
+    def elsewhere():
+        return asyncio.run(ask())
+
+    for _ in range(2):
+        with pytest.raises(NotOpen):
+            await ask()
+    async with hf:
+        assert await ask() == 1
+        if "sqlite" not in url:  # there connections are threads, and belong to no loop
+            with pytest.raises(UsageError, match="another event loop"):
+                await asyncio.to_thread(elsewhere)
+        assert await ask() == 1
+    with pytest.raises(NotOpen):
+        await ask()
+    async with hf:
+        assert await ask() == 1

@@ -10,6 +10,10 @@ import threading
 import time
 import traceback
 
+import sqlalchemy as sa
+from sqlalchemy.exc import StatementError
+from sqlalchemy.orm import Session
+
 from holdfast import Holdfast, Job
 from holdfast.kernel.errors import NotOpen, UnsupportedStore
 
@@ -250,6 +254,40 @@ def inside_a_transaction():
     ended(child)
     assert {record.args for record in asyncio.run(found())} >= {'{"n":1}', '{"n":4}'}
     say("as expected")
+
+
+def inside_a_session():
+    """It stays the parent's, whatever the child does: what it has written there and what comes after commit together."""
+    insert = sa.text("INSERT INTO kept VALUES (1)")
+    with hf.blocking.session() as session, session.begin():
+        session.execute(sa.text("CREATE TABLE kept (n INTEGER)"))
+    for in_child in (lambda _: None, hf_of, Session.execute, Session.commit, Session.rollback, Session.close):
+        with hf.blocking.session() as session:
+            session.execute(insert)
+            count.options(tx=session).enqueue_sync(1)
+            if (child := os.fork()) == 0:
+                try:
+                    in_child(session, *([insert] if in_child is Session.execute else []))
+                except (StatementError, NotOpen, UnsupportedStore) as error:
+                    assert "fork" in str(error), error
+                    assert in_child not in (Session.rollback, Session.close)
+                sys.exit(0)  # and so it leaves the block of its parent
+            ended(child)
+            session.execute(insert)
+            session.commit()
+    with hf.blocking.session() as session:
+        assert session.scalar(sa.text("SELECT count(*) FROM kept")) == 12
+    jobs = [record for record in asyncio.run(found()) if record.args == '{"n":1}']
+    assert len(jobs) == 6, jobs
+    say("as expected")
+
+
+def hf_of(_):
+    """The child opens its own; on SQLite it cannot."""
+    try:
+        put(2)
+    except UnsupportedStore:
+        assert "sqlite" in sys.argv[2]
 
 
 async def found():

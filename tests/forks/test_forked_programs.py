@@ -14,7 +14,7 @@ SCENARIOS = [
     "within_async",
     "async_child",
 ]
-REFUSALS = ["async_verbs", "inside_a_transaction", "inside_a_step", "a_handle"]
+REFUSALS = ["async_verbs", "inside_a_transaction", "inside_a_session", "inside_a_step", "a_handle"]
 
 
 @pytest.mark.parametrize("scenario", SCENARIOS)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from holdfast.guards.ways import refuse_on_loop
 from holdfast.kernel.errors import UsageError
-from holdfast.kernel.forks import new_lock, tell_child
+from holdfast.kernel.forks import keep, new_lock, tell_child
 from holdfast.store.ports import Store
 
 if TYPE_CHECKING:
@@ -23,6 +23,9 @@ class Maker(Protocol):
     def make_blocking(self) -> Engine: ...
     def shut(self) -> None:
         """End what engines have given out and not got back."""
+
+    def forked(self) -> None:
+        """In a child of the process: leave what engines have given out to the parent."""
 
 
 class Engines:
@@ -80,15 +83,12 @@ class Engines:
 
     def forked(self) -> None:
         """This is a child of the process: connections are the parent's, and are left as they are."""
+        if self._maker is not None:
+            self._maker.forked()
         for engine in (self._engine and self._engine.sync_engine, self._blocking):
             if engine is not None:
-                _inherited.append(
-                    engine.pool
-                )  # or the collector would close connections that the parent uses
+                keep([engine.pool])  # or the collector would close connections that the parent uses
                 engine.dispose(close=False)
-
-
-_inherited: list[object] = []
 
 
 def _keep_from_loops(engine: Engine) -> None:
@@ -112,4 +112,4 @@ def _maker(kind: str, address: str, store: Store, opened: Callable[[], None]) ->
         return SqliteEngines(store, opened)
     from holdfast.sqlalchemy.postgres import PostgresEngines  # noqa: PLC0415
 
-    return PostgresEngines(address)
+    return PostgresEngines(address, store)

@@ -2,30 +2,39 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
 from urllib.parse import parse_qsl, urlsplit
 
 from sqlalchemy import Engine, create_engine, event
 from sqlalchemy.engine import URL, make_url
 from sqlalchemy.exc import DisconnectionError
 from sqlalchemy.ext.asyncio import AsyncEngine, create_async_engine
-from sqlalchemy.pool import NullPool
+from sqlalchemy.pool import AsyncAdaptedQueuePool, NullPool, Pool, PoolProxiedConnection
 
 from holdfast.kernel.errors import UsageError
 from holdfast.kernel.ids import new_id
+from holdfast.sqlalchemy.lent import Lent
 from holdfast.store.postgres.url import Target, parse
+
+if TYPE_CHECKING:
+    from holdfast.store.postgres.store import PostgresStore
 
 POOL_SIZE = 5  # connections of this process beside those of the store
 _OF_LIBPQ = {"sslmode": "ssl"}  # what asyncpg calls it
 
 
 class PostgresEngines:
-    def __init__(self, address: str) -> None:
-        self._target = parse(address)
+    def __init__(self, address: str, store: Any) -> None:
+        self._target, self._lent = parse(address), Lent()
+        self._store: PostgresStore = store
 
     def make(self) -> AsyncEngine:
-        engine = create_async_engine(url_of(self._target, "asyncpg"), **driver_options(self._target))
+        options = driver_options(self._target)
+        pool = _checked(options.pop("poolclass", AsyncAdaptedQueuePool), self._check)
+        engine = create_async_engine(url_of(self._target, "asyncpg"), poolclass=pool, **options)
         event.listen(engine.sync_engine, "checkout", _refuse_closed)
+        self._lent.watch(engine.sync_engine)
         return engine
 
     def make_blocking(self) -> Engine:
@@ -36,10 +45,31 @@ class PostgresEngines:
         options: dict[str, Any] = {"pool_size": POOL_SIZE, "pool_pre_ping": True}
         if _is_pooled(self._target):
             options = {"poolclass": NullPool, "connect_args": {"prepare_threshold": None}}
-        return create_engine(url_of(self._target, "psycopg"), **options)
+        engine = create_engine(url_of(self._target, "psycopg"), **options)
+        self._lent.watch(engine)
+        return engine
+
+    def _check(self) -> None:
+        """Raise unless the store is open on this loop, to which the connections of the async engine belong as well."""
+        self._store.database.pool.check()
 
     def shut(self) -> None:
         """Nothing of the store is lent to them."""
+
+    def forked(self) -> None:
+        """In a child: what is open is the parent's."""
+        self._lent.leave()
+
+
+def _checked(kind: type[Pool], check: Callable[[], None]) -> type[Pool]:
+    """A pool that gives nothing out where the store is not open: a connection of another loop breaks at its first statement."""
+
+    class Checked(kind):  # type: ignore[valid-type,misc]
+        def connect(self) -> PoolProxiedConnection:
+            check()
+            return super().connect()  # type: ignore[no-any-return]
+
+    return Checked
 
 
 def url_of(target: Target, driver: str) -> URL:

@@ -62,3 +62,6 @@ class SqliteEngines:
         for each in tuple(self._given):
             each.rollback()
             each.shut()
+
+    def forked(self) -> None:
+        """The store has closed its connections before the fork, or has the child refused."""
