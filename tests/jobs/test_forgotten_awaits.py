@@ -8,7 +8,7 @@ import warnings
 import pytest
 
 from holdfast import Backoff, Event, Job, Tx
-from holdfast.guards import Limiter
+from holdfast.guards import Bulkhead, Limiter
 from holdfast.jobs.job import attempt_of
 from holdfast.kernel.errors import NeverAwaited, UsageError
 from holdfast.store.states import State
@@ -180,6 +180,10 @@ async def test_verbs_of_the_program_fail_the_run_too(hf):
     @hf.saga("battle")
     async def battle(saga) -> None: ...
 
+    @hf.cached(fresh=5, stale=5)
+    async def price(number: int) -> int:
+        return number
+
     ways = {
         "enqueue": lambda: other.enqueue(1),
         "options": lambda: other.options(delay=5).enqueue(1),
@@ -194,12 +198,20 @@ async def test_verbs_of_the_program_fail_the_run_too(hf):
         "retry": lambda: hf.sagas.retry("x", actor="ada"),
         "lock": lambda: hf.lock("report"),
         "blocking.lock": lambda: hf.blocking.lock("report"),
+        "flag": lambda: hf.flag("new-prices"),  # as it stands, a coroutine: true, whatever the flag is
+        "migrate": hf.migrate,
+        "workers": hf.workers.list,
+        "the task itself": lambda: other(1),
+        "cached": lambda: price(1),
+        "take": Limiter(rate=1, name="api").take,
+        "acquire": Bulkhead(1, name="disk").acquire,
     }
     told = {
         "enqueue": "other' was asked", "options": "other' was asked", "enqueue_many": "task.enqueue_many",
         "emit": "'order.placed'", "start": "'battle'", "cancel": "hf.jobs.cancel", "pause": "hf.queues.pause", "call": "'stripe'",
         "keyed": "'stripe'", "guarded": "await charge(…)", "retry": "hf.sagas.retry", "lock": "`async with hf.lock(…) as lease:`",
-        "blocking.lock": "`with hf.blocking.lock(…) as lease:`",
+        "blocking.lock": "`with hf.blocking.lock(…) as lease:`", "flag": "'new-prices'", "migrate": "hf.migrate", "workers": "hf.workers.list",
+        "the task itself": "`await other(…)`", "cached": "'price'", "take": "'api'", "acquire": "'disk'",
     }  # fmt: skip
 
     @hf.task(retry=ONCE)

@@ -8,6 +8,7 @@ from types import TracebackType
 
 from holdfast.guards.settings import Kept
 from holdfast.guards.ways import IN_THREAD, ON_LOOP, Turn, Way, finished, refuse_on_loop
+from holdfast.kernel.awaits import by_context, must_await
 from holdfast.kernel.errors import BulkheadFull
 from holdfast.kernel.loops import new_lock
 from holdfast.kernel.names import check_int, check_name, check_seconds
@@ -56,6 +57,7 @@ class Bulkhead(metaclass=Kept):
 
     # --- permits ---
 
+    @must_await("bulkhead.acquire", name=lambda args: args[0].name, to=by_context)
     async def acquire(self) -> None:
         """Wait for a permit. Whoever has one calls `release`, whatever becomes of the call."""
         if not self.try_acquire():

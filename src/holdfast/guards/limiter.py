@@ -20,6 +20,7 @@ from holdfast.guards.registry import Registry
 from holdfast.guards.reservations import Reservation, carried
 from holdfast.guards.settings import Kept
 from holdfast.guards.ways import IN_THREAD, ON_LOOP, Way, finished, refuse_on_loop
+from holdfast.kernel.awaits import by_context, must_await
 from holdfast.kernel.clock import monotonic
 from holdfast.kernel.errors import RateLimited, UsageError
 from holdfast.kernel.loops import new_lock
@@ -86,6 +87,7 @@ class Limiter(LimiterLooks, metaclass=Kept):
 
     # --- taking ---
 
+    @must_await("limiter.take", name=lambda args: args[0].name, to=by_context)
     async def take(self, cost: float = 1.0, *, key: str = "") -> None:
         """Wait until one more call may be made."""
         await self.taken(ON_LOOP, key, cost, self._wait)

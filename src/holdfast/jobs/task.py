@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import inspect
 from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
 from typing import Any, Generic, ParamSpec, Protocol, TypeVar
 
@@ -12,7 +13,7 @@ from holdfast.jobs.declaration import Declaration
 from holdfast.jobs.handle import Handle
 from holdfast.jobs.options import NONE, Options, options
 from holdfast.jobs.signature import Signature
-from holdfast.kernel.awaits import Args, Awaits, awaits_of, is_async, must_await
+from holdfast.kernel.awaits import Args, Awaits, around, awaits_of, is_async, must_await
 from holdfast.kernel.errors import UsageError
 from holdfast.kernel.show import show
 from holdfast.store.records import NewJob
@@ -127,7 +128,10 @@ class Task(Generic[P, R]):
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """Run the function here and now: no job, no store."""
-        return self.function(*args, **kwargs)
+        made = self.function(*args, **kwargs)
+        if inspect.iscoroutine(made) and (awaits := around()) is not None:
+            awaits.add(made, self.function.__name__, self.name)
+        return made
 
     def options(self, **changes: Any) -> Call[P, R]:
         """The task with options for the next enqueue: delay, at, expires, priority, queue, unique, ordered, tenant, tx."""

@@ -29,7 +29,7 @@ from holdfast.jobs.service import GRACE, LEASE, WorkerService
 from holdfast.jobs.unknown import UnknownJobs
 from holdfast.jobs.upkeep import KEEP
 from holdfast.jobs.working import Work
-from holdfast.kernel.awaits import block_around
+from holdfast.kernel.awaits import block_around, by_context, must_await
 from holdfast.kernel.errors import StoreUnavailable, UsageError
 from holdfast.kernel.forks import tell_child
 from holdfast.kernel.names import check_name
@@ -252,6 +252,7 @@ class Holdfast(
         finally:  # not before: a thread would open the store again while it is being closed
             self._entered, self._inside.portal.home, self._leaving = False, None, None
 
+    @must_await("hf.migrate", to=by_context)
     async def migrate(self) -> list[str]:
         """Bring the tables up to date; returns the names of the migrations that were applied."""
         return await self.store.migrate()
@@ -282,6 +283,7 @@ class Holdfast(
             services.append(self._inside.bus.relay(owner, min(TTL, lease)))
         return services
 
+    @must_await("hf.flag", to=by_context)
     async def flag(self, name: str, *, tenant: str | None = None, default: bool = False) -> bool:
         """Whether this is on: as a person has set it for the tenant, else for everyone, else the default.
 

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from holdfast.kernel.awaits import must_await_all
 from holdfast.store.ports import Store
 from holdfast.store.worker_records import WorkerRecord
 
 
+@must_await_all("hf.workers")
 class WorkersView:
     """Look at workers: who is alive, what each serves and runs, and who has died lately."""
 

@@ -47,7 +47,8 @@ class Home(Protocol):
 
 
 def _name(args: Args) -> str:
-    return repr(args[0])
+    name: str = args[0].__name__
+    return name
 
 
 class Cached(Generic[P, R]):
@@ -64,6 +65,7 @@ class Cached(Generic[P, R]):
     def __repr__(self) -> str:
         return f"Cached({self._names.where}, on={self._place.name!r})"
 
+    @must_await("cached", name=_name, to=by_context)
     async def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
         """The value: at once when there is one that may be served, else after its load. Each caller has a copy of its own."""
         return (await self.aged(*args, **kwargs)).value
