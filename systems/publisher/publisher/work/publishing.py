@@ -134,7 +134,7 @@ async def _with_access(artist_id: str, call: Callable[[str], Awaitable[_T]]) -> 
 # --- looking whether it is there ---
 
 
-async def _find(site: DeviantArt, post_id: str, itemid: int) -> type[NotFound | CannotTell] | Found:  # noqa: ARG001
+async def _find(site: DeviantArt, post_id: str, itemid: int) -> type[NotFound | CannotTell] | Found[Sent]:  # noqa: ARG001
     """By title and time, among what belongs to no other post: one is it, two nobody can tell apart."""
     candidates = await look_for(site, post_id)
     match candidates:
