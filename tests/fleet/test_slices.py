@@ -302,10 +302,20 @@ def test_what_lapses_unused_is_given_back(clock):
 
 def test_what_has_drained_meanwhile_is_not_worth_a_question(clock):
     slices = _shared(rate=8, burst=16, nodes=1)
-    slices.granted([_grant(8.0)], clock.monotonic())
+    slices.granted([_grant(7.0)], clock.monotonic())
     clock.advance(2)
     assert slices.unused() == []
     assert slices.next == float("inf")
+
+
+def test_the_one_call_of_a_slow_limiter_is_given_back(clock):
+    """Else nobody may call for a whole interval, because one who was granted it was gone by then."""
+    slices = _shared(rate=1 / 3, burst=1, nodes=1)
+    slices.take("api", "", 1.0)
+    grant = Grant("api", "", 1.0, 0.0, 0.3, 0.0, 0, 0.0, 0.0)
+    slices.granted([grant], clock.monotonic())
+    clock.advance(1)
+    assert slices.unused() == [Return(grant, 1.0)]
 
 
 def test_who_leaves_gives_back_what_he_has(clock):

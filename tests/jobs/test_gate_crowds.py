@@ -103,3 +103,32 @@ async def test_who_lets_go_of_nothing_looks_seldom(hf):
     assert await one._look()
     await hf.store.holds.hold(await hf.store.claims.claim({"default": 1}, lease=60, worker="w"), Held.GUARD)
     assert not await two._look()
+
+
+async def _back(hf):
+    """Whatever was let go comes to a worker, is refused, and is held again."""
+    claims = await hf.store.claims.claim({"default": 9}, lease=60, worker="w")
+    await hf.store.holds.hold(claims, Held.GUARD)
+    return len(claims)
+
+
+async def test_a_job_goes_when_the_fleet_has_quota_and_again_when_it_was_too_early(hf, manual_clock):
+    """Other processes call, too: what this one knows of a key of three seconds is not enough."""
+    guard = hf.guard("api", limiter=Limiter(rate=1 / 3, burst=1))
+    await hf.store.jobs.enqueue([NewJob(id=new_id(), task="ask", guard="api") for _ in range(3)])
+    await _back(hf)
+    left = {"": 0.0}
+
+    async def ahead(*_):
+        return left
+
+    releases = Releases(hf.store, lambda: [guard], ["ask"], owner="w", ttl=60, ahead=ahead)
+    assert (await releases._look(), await _back(hf)) == (True, 0), "another has just called"
+    left[""] = 1.0
+    assert (await releases._look(), await _back(hf)) == (True, 1)
+    assert (await releases._look(), await _back(hf)) == (True, 0), "it may be on its way to its call"
+    manual_clock.advance(1.1)
+    assert (await releases._look(), await _back(hf)) == (True, 1), "it was refused, and nobody has called"
+    left[""] = 0.0
+    manual_clock.advance(60)
+    assert (await releases._look(), await _back(hf)) == (True, 0)

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from itertools import islice
+from typing import Any
 
 from holdfast.fleet.breakers import Member
 from holdfast.fleet.pots import Pot
@@ -14,7 +15,7 @@ from holdfast.guards.guard import Guard
 from holdfast.guards.ports import BreakerRecord, LimiterRecord
 from holdfast.guards.settings import differences
 from holdfast.kernel.clock import monotonic, news_within, patience, recover
-from holdfast.kernel.errors import SchemaError, UsageError
+from holdfast.kernel.errors import HoldfastError, SchemaError, UsageError
 from holdfast.kernel.forks import tell_child
 from holdfast.kernel.ids import new_id
 from holdfast.kernel.randomness import jittered
@@ -56,6 +57,23 @@ class GuardFleet(Looping):
         self._is_told = False  # that it is on its own
         self._began = 0.0
         tell_child(self)
+
+    async def ahead(self, guard: Guard[Any], keys: Sequence[str], seconds: float) -> Mapping[str, float]:
+        """How much of each key its fleet has left for the next seconds, as far as anybody knows.
+
+        Nothing, while the place where guards meet is away, and of a guard that is not shared.
+        """
+        shared = self._shared
+        if shared is None or guard.limiter is None or self._trouble is not None or self._task is None:
+            return {}
+        if self.guards.get(guard.name) is not guard:
+            return {}
+        try:
+            async with patience(_PATIENCE):
+                found = await shared.ahead(guard.limiter.name, keys, seconds=seconds)
+        except (HoldfastError, TimeoutError):  # its own rounds will say so
+            return {}
+        return dict(zip(keys, found, strict=True))
 
     def sit_out(self) -> None:
         """This process makes no calls: it is no node of the fleet, and hears of nothing."""

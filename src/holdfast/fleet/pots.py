@@ -16,7 +16,7 @@ from holdfast.store.quota import Grant, Pace, Return, Want
 SOON = 0.005  # seconds after which the store will have answered
 _LATE = 1.0  # seconds on its own after answers that came too late
 _HICCUP = 0.5  # seconds for which they may, once: who has his share meanwhile has it on top of what others are granted
-_WORTH = 1.0  # units that are worth giving back
+_WORTH = 0.5  # units that are worth giving back: half of a call that nobody has made is half of the time until the next one
 _numbers = count()
 
 

@@ -6,6 +6,7 @@ reset) stays there, and `look` and `reset` let them see and do the same here. Re
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import Any
 
@@ -82,6 +83,15 @@ class RedisGuards:
         asked = [(want.least, want.most, want.rate, want.burst) for want in wants]
         answers = await self._ask("take", keys, asked, list[tuple[float, Bucket]])
         return [quota.grant_of(want, left, units) for want, (units, left) in zip(wants, answers, strict=True)]
+
+    async def ahead(self, name: str, keys: Sequence[str], *, seconds: float) -> list[float]:
+        if not keys:
+            return []
+        asked = [self._key("memory"), *(self._bucket(name, key) for key in keys)]
+        buckets = await self._run("ahead", asked, [], list[Bucket | bool])
+        return [
+            quota.ahead(each, seconds, each.at) if isinstance(each, Bucket) else math.inf for each in buckets
+        ]
 
     async def give_back(self, returns: Sequence[Return]) -> None:
         if not returns:

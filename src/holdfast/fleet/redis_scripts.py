@@ -10,6 +10,7 @@ import msgspec
 _QUOTA = ("memory", "buckets")
 _PARTS = {
     "take": _QUOTA,
+    "ahead": _QUOTA,
     "give_back": _QUOTA,
     "slow": _QUOTA,
     "calm": _QUOTA,

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+import math
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from holdfast.guards.bulkhead import Bulkhead
@@ -27,6 +28,10 @@ _KEYS = 1000  # keys of one question
 _STRANGERS = 500  # jobs of one key that nobody here knows
 _KEPT = 60.0  # seconds for which it is remembered how many jobs of a key were let go
 _SECOND = 1.0  # of the rate: so much is let go at once at most
+_CALLED = 1.0  # seconds after which a job that was let go has made its call, or is held again
+
+
+Ahead = Callable[[Guard[Any], Sequence[str], float], Awaitable[Mapping[str, float]]]
 
 
 class Pour:
@@ -34,11 +39,13 @@ class Pour:
 
     def __init__(self, now: float) -> None:
         self.at, self._room = now, 1.0
+        self._gone_at = now  # when the last ones were let go
         self._released: int | None = None  # permits of the bulkhead, by the last look
 
-    def take(self, guard: Guard[Any], key: str, now: float) -> int:
+    def take(self, guard: Guard[Any], key: str, now: float, ahead: float) -> int:
+        """`ahead`: what the fleet has left of this key until the next look."""
         breaker = guard.breaker
-        number = self._metered(guard.limiter, key, now)
+        number = self._metered(guard.limiter, key, now, ahead)
         if goes_by_room(guard):
             number = min(number, self._fitting(guard.bulkhead))
         if breaker is not None and breaker.state is not State.CLOSED:
@@ -46,16 +53,20 @@ class Pour:
             self._room = min(self._room, 1.0)
             number = min(number, int(breaker.retry_in() == 0.0))
         self._room -= number
+        if number:
+            self._gone_at = now
         return number
 
-    def _metered(self, limiter: Limiter | None, key: str, now: float) -> int:
+    def _metered(self, limiter: Limiter | None, key: str, now: float, ahead: float) -> int:
         passed, self.at = now - self.at, now
         if limiter is None:
             self._room = _PART
             return _PART
         rate = limiter.rate(key=key)
-        self._room = min(self._room + passed * rate, max(1.0, rate * _SECOND))
-        return min(int(self._room), _PART, int(limiter.soon(_BUSY, key=key)))
+        self._room = min(self._room + passed * rate, max(1.0, min(rate * _SECOND, ahead)))
+        if now - self._gone_at >= _CALLED:  # what was let go too early is held again, and has left its quota
+            self._room = max(self._room, 1.0)
+        return int(min(self._room, _PART, limiter.soon(_BUSY, key=key), ahead))
 
     def _fitting(self, bulkhead: Bulkhead | None) -> int:
         """As many as there is room for, and as many as may have ended by the next look."""
@@ -69,8 +80,16 @@ def goes_by_room(guard: Guard[Any]) -> bool:
     return guard.bulkhead is not None and guard.limiter is None and is_closed(guard)
 
 
+async def unknown(guard: Guard[Any], keys: Sequence[str], seconds: float) -> Mapping[str, float]:  # noqa: ARG001  nobody is asked
+    """There is no fleet."""
+    return {}
+
+
 class Releases(Looping):
-    """A service of every worker that has guarded tasks; of each guard one worker at a time does it, under a lease."""
+    """A service of every worker that has guarded tasks; of each guard one worker at a time does it, under a lease.
+
+    `ahead` says how much the fleet has left of a guard's keys for the next seconds: other processes call, too.
+    """
 
     def __init__(
         self,
@@ -80,8 +99,10 @@ class Releases(Looping):
         *,
         owner: str,
         ttl: float = TTL,
+        ahead: Ahead = unknown,
     ) -> None:
         super().__init__("releases")
+        self._ahead = ahead
         self._store, self._tasks, self._owner, self._ttl = store, tasks, owner, ttl
         self._all_guards = guards  # that are known by now: one of a step is met when it is asked
         self._next_strange = 0.0
@@ -160,12 +181,22 @@ class Releases(Looping):
 
     async def _let_go(self, guards: Mapping[str, Guard[Any]]) -> bool:
         """As many of each key as its guard would admit, all of them in one transaction."""
-        now = monotonic()
+        left, now = await self._left(guards), monotonic()
         wanted = {
-            text: self._pours[text].take(guard, key_of(guard, text), now) for text, guard in guards.items()
+            text: self._pours[text].take(guard, key_of(guard, text), now, left.get(text, math.inf))
+            for text, guard in guards.items()
         }
         numbers = {text: number for text, number in wanted.items() if number > 0}
         return any((await self._store.holds.open_gates(numbers)).values()) if numbers else False
+
+    async def _left(self, guards: Mapping[str, Guard[Any]]) -> dict[str, float]:
+        """What the fleet has left, by the keys under which jobs are held."""
+        found: dict[str, float] = {}
+        for guard in {guard.name: guard for guard in guards.values() if guard.limiter is not None}.values():
+            texts = {key_of(guard, text): text for text, its in guards.items() if its is guard}
+            left = await self._ahead(guard, list(texts), _BUSY)
+            found |= {texts[key]: units for key, units in left.items()}
+        return found
 
 
 def _parts(keys: Sequence[str]) -> Iterator[Sequence[str]]:

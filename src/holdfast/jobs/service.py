@@ -19,7 +19,7 @@ from holdfast.jobs.pace import check_slots
 from holdfast.jobs.presence import Presence
 from holdfast.jobs.registry import Registry
 from holdfast.jobs.releases import TTL as RELEASES_TTL
-from holdfast.jobs.releases import Releases
+from holdfast.jobs.releases import Ahead, Releases, unknown
 from holdfast.jobs.renewer import Renewer
 from holdfast.jobs.run import Run
 from holdfast.jobs.scheduler import Scheduler
@@ -66,8 +66,10 @@ class WorkerService:
         keep: float = KEEP,
         stuck: Callable[[str], None] | None = None,
         beside: Callable[[str, float], Sequence[Service]] | None = None,
+        ahead: Ahead = unknown,
     ) -> None:
         self._store, self._registry, self._enqueuer, self._portal = store, registry, enqueuer, portal
+        self._ahead = ahead  # what fleets have left of their quota
         self._beside = beside  # by its name and lease, what else it runs: that of the layers above jobs
         self._slots = check_slots(queues)
         # Claims are held by this name, so no other worker may ever have it: neither a twin nor the one after a restart.
@@ -139,7 +141,7 @@ class WorkerService:
         # Also without guards: jobs of a guard that the last version had are let go.
         releases = Releases(
             self._store, self._registry.guards_by_now, self._registry.names,
-            owner=self.name, ttl=min(RELEASES_TTL, self._lease),
+            owner=self.name, ttl=min(RELEASES_TTL, self._lease), ahead=self._ahead,
         )  # fmt: skip
         beside = [] if self._beside is None else self._beside(self.name, self._lease)
         lookups = Lookups(self._store, executor, lambda: self._registry.names, list(self._slots))

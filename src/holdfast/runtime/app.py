@@ -329,6 +329,7 @@ class Holdfast(
             keep=keep,
             stuck=stuck,
             beside=self._services,
+            ahead=self._inside.fleet.ahead,
         )
         self._workers.add(service)
         return service

@@ -371,6 +371,12 @@ def check_want_list(wants: Any) -> tuple[Want, ...]:
     return copied
 
 
+def check_quota_keys(keys: Any) -> tuple[str, ...]:
+    if isinstance(keys, str) or not isinstance(keys, Sequence):
+        raise UsageError(f"Keys are a list of texts; not {show(keys)}.")
+    return _bounded(tuple(check_quota_key(key) for key in keys), "keys")
+
+
 def check_returns(returns: Any) -> tuple[Return, ...]:
     return _bounded(_all(returns, Return, "Quota is given back by a Return"), "returns")
 

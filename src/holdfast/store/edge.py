@@ -283,6 +283,7 @@ RULES: dict[str, dict[str, dict[str, Check]]] = {
     },
     "Guards": {
         "take": {"wants": c.check_want_list},
+        "ahead": {"name": _guard, "keys": c.check_quota_keys, "seconds": partial(check_seconds, "seconds")},
         "give_back": {"returns": c.check_returns},
         "slow": {
             "name": _guard,

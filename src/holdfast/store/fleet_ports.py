@@ -83,6 +83,12 @@ class SharedGuards(Protocol):
         jump, up to rate * S units more, and never more than one burst. A pause ends by so much earlier.
         """
 
+    async def ahead(self, name: str, keys: Sequence[str], *, seconds: float) -> list[float]:
+        """How many units of each key may be had within so many seconds, on the terms of who asked last; nothing is taken.
+
+        Of a key that nobody has asked for there is no bound: `inf`.
+        """
+
     async def give_back(self, returns: Sequence[Return]) -> None:
         """Put back what was not used, each unit once. What a bucket has drained since then has made room for it already."""
 

@@ -220,6 +220,16 @@ def pause_of(bucket: Bucket) -> float:
     return 0.0 if bucket.paused_until is None else max(bucket.paused_until - bucket.at, 0.0)
 
 
+def ahead(bucket: Bucket | None, seconds: float, now: float) -> float:
+    """Units that may be had within so many seconds, by whoever asks first. One that nobody has asked for yet is full: no bound."""
+    if bucket is None or not bucket.burst:
+        return math.inf if bucket is None or pause_of(settled(bucket, now)) <= seconds else 0.0
+    known = settled(bucket, now)
+    if pause_of(known) > seconds:
+        return 0.0
+    return min(known.burst, max(known.burst - known.level + known.rate * seconds, 0.0))
+
+
 def give_back(bucket: Bucket, item: Return, now: float) -> Bucket:
     """Less by what is still in the bucket of these units. What has drained since they were granted made room already."""
     known = settled(bucket, now)

@@ -223,6 +223,9 @@ class Guards(Subject):
         # Repeating is safe: what the first try may have taken is used by nobody.
         return await self._database.write(partial(quota.take, wants), repeatable=True) if wants else []
 
+    async def ahead(self, name: str, keys: Sequence[str], *, seconds: float) -> list[float]:
+        return await self._database.read(partial(quota.ahead, name, keys, seconds=seconds))
+
     async def give_back(self, returns: Sequence[Return]) -> None:
         if returns:
             await self._database.write(partial(quota.give_back, returns))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import Any
 
@@ -74,6 +75,18 @@ ON CONFLICT (name, key) DO UPDATE SET
         CROSS JOIN LATERAL (SELECT CASE WHEN s.paused_until IS NULL AND t.burst - s.level >= excluded.fewest
             THEN least(excluded.granted, t.burst - s.level) ELSE 0 END AS granted) AS g)
 RETURNING b.name, b.key, b.granted, {_BUCKET}"""
+
+
+def ahead(name: str, keys: Sequence[str], *, seconds: float) -> Procedure[list[float]]:
+    rows = yield Statement(_AHEAD, (name, list(keys)))
+    found = {row[0]: (_to_bucket(row[2:]), row[1]) for row in rows}
+    return [quota.ahead(found[key][0], seconds, found[key][1]) if key in found else math.inf for key in keys]
+
+
+_AHEAD = f"""
+SELECT b.key, date_part('epoch', holdfast.now()), {_BUCKET}
+FROM (SELECT $1::text AS name, u.key FROM unnest($2::text[]) AS u(key)) AS w
+    CROSS JOIN LATERAL (SELECT * FROM holdfast.bucket AS b WHERE {_same("w")}) AS b"""
 
 
 def give_back(returns: Sequence[Return]) -> Procedure[None]:

@@ -196,6 +196,9 @@ class Guards(Subject):
         # Repeating is safe: what the first try may have taken is used by nobody.
         return await self._file.write(partial(quota.take, wants=wants), repeatable=True) if wants else []
 
+    async def ahead(self, name: str, keys: Sequence[str], *, seconds: float) -> list[float]:
+        return await self._file.read(partial(quota.ahead, name=name, keys=keys, seconds=seconds))
+
     async def give_back(self, returns: Sequence[Return]) -> None:
         if returns:
             await self._file.write(partial(quota.give_back, returns=returns))

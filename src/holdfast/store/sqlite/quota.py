@@ -26,6 +26,10 @@ def _take(db: Db, want: Want) -> Grant:
     return grant
 
 
+def ahead(db: Db, name: str, keys: Sequence[str], *, seconds: float) -> list[float]:
+    return [quota.ahead(_find(db, name, key), seconds, db.now) for key in keys]
+
+
 def give_back(db: Db, returns: Sequence[Return]) -> None:
     for item in quota.merged(returns):
         name, key = item.grant.name, item.grant.key

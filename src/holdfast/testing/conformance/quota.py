@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import partial
+from math import inf
 from typing import Any
 
 from holdfast.kernel.errors import UsageError
@@ -54,6 +56,26 @@ class SharedQuotaConformance(Conformance):
         await self.advance(store, 0.1 + 2 * FINEST)
         assert (await ask(store, least=3)).units >= 3
         assert (await ask(store, "other", most=1)).wait == 0, "more can be had at once"
+
+    async def test_what_is_ahead_is_told_and_not_taken(self, store: SharesGuards) -> None:
+        """8 units, 2 a second: all of `k` are gone, half of `half`."""
+        await store.guards.take([want(), want("half", most=4)])
+        ahead = partial(store.guards.ahead, "api", ["k", "half", "nobody's"])
+        assert await ahead(seconds=0) == [0, 4, inf]
+        assert await ahead(seconds=1.5) == [3, 7, inf]
+        assert await ahead(seconds=1.5) == [3, 7, inf], "nothing was taken"
+        await self.advance(store, 1)
+        assert await ahead(seconds=1.5) == [5, 8, inf], "no more than it holds"
+        assert await units(store) == 2
+        assert await store.guards.ahead("other", ["k"], seconds=0) == [inf]
+        assert await store.guards.ahead("api", [], seconds=0) == []
+
+    async def test_nothing_is_ahead_before_the_end_of_a_pause(self, store: SharesGuards) -> None:
+        await units(store)
+        for key in ("k", "never asked for"):
+            await store.guards.slow("api", key, rate=None, pause=5)
+            assert await store.guards.ahead("api", [key], seconds=4) == [0]
+            assert (await store.guards.ahead("api", [key], seconds=6))[0] >= 8
 
     async def test_every_key_and_every_limiter_has_its_own_bucket(self, store: SharesGuards) -> None:
         wants = [want("b"), want("a"), want("a", name="other"), want("")]

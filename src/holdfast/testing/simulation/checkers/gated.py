@@ -13,6 +13,7 @@ from holdfast.testing.simulation.history import Event
 
 _EXCUSED = ("refused", "throttled")
 _HAIR = 1e-6
+_AGAIN = 1.0  # a second
 
 
 def uncharged(run: Run) -> Iterator[str]:
@@ -45,7 +46,10 @@ def alive(run: Run) -> Iterator[str]:
 
 
 def metered(run: Run) -> Iterator[str]:
-    """Held jobs are let go at the limiter's rate: at most what comes in a second at once, whoever lets them go."""
+    """Held jobs are let go at the limiter's rate: at most what comes in a second at once, whoever lets them go.
+
+    And one a second more: in place of one that was let go too early.
+    """
     traffic = run.plan.traffic
     fastest = {} if traffic is None else {spec.name: spec.ceiling or spec.rate for spec in traffic.guards}
     fastest |= {} if traffic is None else {spec.name: spec.number for spec in traffic.rates}
@@ -54,7 +58,7 @@ def metered(run: Run) -> Iterator[str]:
         for guard, number in call.answer.items() if call.kind == "ok" else ():
             rate, bucket = fastest[guard.split("/")[0]], buckets[guard, call.process]
             for _ in range(number):
-                bucket.add(call.invoked.moment, rate)  # when it was decided: the store may be slow
+                bucket.add(call.invoked.moment, rate + _AGAIN)  # when it was decided: the store may be slow
             if bucket.level > max(1.0, rate) + 1 + _HAIR:
                 yield f"{call.process} lets go of {number} jobs of {guard!r} at {call.invoked.moment:.3f} s: {bucket.level:.1f} above its rate of {rate:g}"
 

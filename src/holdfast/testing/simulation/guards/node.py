@@ -42,7 +42,7 @@ class App(Program):
         self.calling = Calling(life, self.guards)
         super().__init__(life, partial(_share, life, self.fleet))
         declare(self.registry, self.enqueuer, life, self.guards, self.calling)
-        self.service = new_service(life, self)
+        self.service = new_service(life, self, ahead=self.fleet.ahead)
         self.ready = asyncio.Event()
 
 

@@ -190,7 +190,7 @@ def _a_pause_has_no_end(stack: ExitStack) -> None:
 @of_guards("the release is not metered")
 def _the_release_is_not_metered(stack: ExitStack) -> None:
     """all held jobs of a guard go at once"""
-    replace(stack, releases.Pour, "take", lambda self, guard, key, now: 500)
+    replace(stack, releases.Pour, "take", lambda self, guard, key, now, ahead: 500)
 
 
 @of_guards("what has lapsed is given back")

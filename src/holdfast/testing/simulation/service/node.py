@@ -16,6 +16,7 @@ from holdfast.jobs.enqueue import Enqueuer
 from holdfast.jobs.hooks import Hooks
 from holdfast.jobs.options import Options
 from holdfast.jobs.registry import Registry
+from holdfast.jobs.releases import Ahead, unknown
 from holdfast.jobs.service import WorkerService
 from holdfast.kernel.clock import sleep
 from holdfast.kernel.context import Context, become
@@ -129,7 +130,10 @@ async def leave_service(service: WorkerService) -> None:
 
 
 def new_service(
-    life: Life, app: Program, beside: Callable[[str, float], Sequence[Service]] | None = None
+    life: Life,
+    app: Program,
+    beside: Callable[[str, float], Sequence[Service]] | None = None,
+    ahead: Ahead = unknown,
 ) -> WorkerService:
     plan = life.fleet.plan
     service = WorkerService(
@@ -144,6 +148,7 @@ def new_service(
         keep=KEEP,
         stuck=lambda why: _end_process(life, why),
         beside=beside,
+        ahead=ahead,
     )
     service.name = life.name
     return service
