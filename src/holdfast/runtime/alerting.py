@@ -32,7 +32,6 @@ SLOTS = 2
 NOTICE = 3 * 86_400.0  # seconds before its end in which a credential is told as expiring
 # Waits are drawn from 0 to the ceiling: with a minute on average, about 16 hours.
 PATIENCE = Backoff(attempts=1_000, first=5.0, ceiling=120.0)
-_ANSWERS = 6  # a try of the webhook may take so many times as long as one wait for an answer
 H = TypeVar("H", bound=Callable[..., Any])
 
 
@@ -109,10 +108,10 @@ class ProgramAlerts:
         self._tasks[channel] = self._declared(channel, handler.as_task())
 
     def _declare_webhook(self, settings: AlertSettings) -> None:
-        def webhook(job: Job, alert: Alert, order: str) -> int:  # noqa: ARG001  its order is a template's
-            return post(settings, alert, job.id)
+        async def webhook(job: Job, alert: Alert, order: str) -> int:  # noqa: ARG001  its order is a template's
+            return await post(settings, alert, job.id)
 
-        self._tasks["webhook"] = self._declared("webhook", webhook, timeout=settings.timeout * _ANSWERS)
+        self._tasks["webhook"] = self._declared("webhook", webhook)
 
     def _declared(self, channel: str, function: Any, **options: Any) -> Any:
         """The messages of one alert are told in order; one that is down repeats none of the others."""
