@@ -25,6 +25,7 @@ class FlagCopy:
         self._flags = flags
         self._version = -1
         self._known: dict[tuple[str, str | None], bool] = {}
+        self._begun = self._taken = 0  # looks, numbered as they begin; and the last of them that was taken
         self._looking: asyncio.Task[None] | None = None
         self._seen = asyncio.Event()  # the first look is over, however it ended
         tell_child(self)
@@ -38,17 +39,28 @@ class FlagCopy:
             if looking.get_loop() is asyncio.get_running_loop():
                 await self._seen.wait()
             else:
-                await self._look_once()
+                await self.look()
         if tenant is not None and (found := self._known.get((name, tenant))) is not None:
             return found
         return self._known.get((name, None), default)
 
     async def look(self) -> None:
-        """See what is new."""
-        if await self._flags.version() != self._version:
-            found = await self._flags.all()
-            self._known = {(each.name, each.tenant): each.value for each in found.flags}
-            self._version = found.version
+        """See what is new. It never raises: what was known last counts on, and the next look is near."""
+        self._begun += 1
+        number = self._begun
+        try:
+            await self._look(number)
+        except Exception as error:  # noqa: BLE001  whatever it is
+            note("flags.not_read", error=repr(error))
+
+    async def _look(self, number: int) -> None:
+        if await self._flags.version() == self._version:
+            return
+        found = await self._flags.all()
+        if number < self._taken:  # one that began later has been here, and what this one has read is older
+            return
+        self._known = {(each.name, each.tenant): each.value for each in found.flags}
+        self._version, self._taken = found.version, number
 
     async def find(self) -> list[FlagRecord]:
         return list((await self._flags.all()).flags)
@@ -64,17 +76,11 @@ class FlagCopy:
     async def _look_on(self, seen: asyncio.Event) -> None:
         try:
             while True:
-                await self._look_once()
+                await self.look()
                 seen.set()
                 await look_after(jittered(_EVERY))
         finally:
             seen.set()
-
-    async def _look_once(self) -> None:
-        try:
-            await self.look()
-        except Exception as error:  # noqa: BLE001  whatever it is, what was known last counts, and it looks again
-            note("flags.not_read", error=repr(error))
 
     async def stop(self) -> None:
         task, self._looking = self._looking, None
