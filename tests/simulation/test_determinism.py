@@ -17,6 +17,7 @@ CASES += [
     (4, "events"),
     (9, "events"),
     (5, "sagas"),
+    (7, "alerts"),
 ]  # with jobs; with a cache and over a broker
 PROGRAM = f"""
 from holdfast.testing.simulation.simulate import simulate

@@ -41,6 +41,7 @@ CRASHPOINTS = {
     "blob.tidied": "an object is where it belongs and nowhere else, and its row does not say so",
     "blob.swept": "a page of unused objects is removed",
     "blob.purged": "the object of a deleted blob is removed, and its row is still there",
+    "alerts.looked": "a leader has seen what an alert is to tell, and nothing is written",
     "alerts.before_commit": "what an alert tells is enqueued beside its row, and neither is committed",
     "request.before_commit": "the handler has answered, and its rows are not committed",
     "request.after_commit": "the rows of a request and its answer are committed, and the client does not know",

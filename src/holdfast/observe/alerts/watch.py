@@ -54,6 +54,7 @@ class Watch(Leading):
         looked = await self._looker.look()
         if not self._compared(await self._store.alerts.standing(), looked, await self._store.now()).rows:
             return False  # most of the time: nothing is written
+        crashpoint("alerts.looked")
         async with self._store.transaction() as tx:
             standing = await self._store.alerts.standing(lease, tx=tx)
             if standing is None:

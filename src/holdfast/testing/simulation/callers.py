@@ -13,6 +13,7 @@ from holdfast.kernel.errors import CommitUnknown, TooManyWaiting, TransactionEnd
 from holdfast.kernel.ids import new_id
 from holdfast.kernel.randomness import jittered
 from holdfast.store.records import Enqueued, NewJob
+from holdfast.testing.simulation.alerts import calling as alerts
 from holdfast.testing.simulation.contenders import hold_lease, steal_lease, use_key
 from holdfast.testing.simulation.events.emitting import emit, emit_expecting, emit_in_transaction
 from holdfast.testing.simulation.events.viewing import rebuild
@@ -204,4 +205,8 @@ _KINDS: dict[str, Callable[[Life, Op], Awaitable[None]]] = {
     "signal saga": sagas.signal,
     "cancel saga": sagas.cancel,
     "emit to sagas": sagas.emit,
+    "raise alert": alerts.raise_,
+    "raise alert in transaction": alerts.raise_in_transaction,
+    "roll back alert": alerts.raise_in_transaction,
+    "end alert": alerts.over,
 }

@@ -1,4 +1,4 @@
-"""The kinds of simulation: workers of our own that try the store's verbs, the production worker, guards, events, and sagas."""
+"""The kinds of simulation: workers of our own that try the store's verbs, the production worker, guards, events, sagas, and alerts."""
 
 from __future__ import annotations
 
@@ -8,6 +8,8 @@ import msgspec
 
 from holdfast.store.sqlite.store import SqliteStore
 from holdfast.testing.simulation import callers, plan
+from holdfast.testing.simulation.alerts import node as alerts_node
+from holdfast.testing.simulation.alerts import plan as alerts_plan
 from holdfast.testing.simulation.events import caching
 from holdfast.testing.simulation.events import end_state as events_end
 from holdfast.testing.simulation.events import node as events_node
@@ -115,6 +117,17 @@ KINDS = {
         hurried=hurried,
         calm=sagas_operator.QUIET + 12.0,
         pending=sagas_end.pending,
+    ),
+    "alerts": Workload(
+        plan=alerts_plan.make_plan,
+        open=RecordedStore,
+        furnish=alerts_node.furnish,
+        programs=(alerts_node.serve,),
+        new_job=alerts_node.new_job,
+        beside=_nothing,
+        hurried=hurried,
+        calm=12.0,
+        pending=alerts_node.pending,
     ),
 }
 

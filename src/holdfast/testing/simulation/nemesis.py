@@ -89,7 +89,7 @@ class Nemesis:
         if process is None or not process.alive:
             return
         self._coverage[f"passed {point}"] += 1
-        if point.endswith("before_commit"):
+        if point in _COMMITS:
             self._trouble_disk()
             if self._loop.time() < self._away_until.get(process.node.name, 0.0):
                 raise StoreUnavailable("The store cannot be reached.")
@@ -133,6 +133,10 @@ class Nemesis:
         for connection in self._fleet.connections_of(process):
             with suppress(apsw.ConnectionClosedError):
                 connection.set_commit_hook(_io_error)
+
+
+# What stands on the thread of the file. A part of the engine that is about to commit has not touched the disk yet.
+_COMMITS = ("store.before_commit", "transaction.before_commit")
 
 
 def _io_error() -> bool:

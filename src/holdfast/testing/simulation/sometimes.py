@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Iterator
 
 from holdfast.store.idempotency import KeyBusy, KeyDone, KeyMismatch
+from holdfast.testing.simulation.alerts import sometimes as alerts
 from holdfast.testing.simulation.checkers import Run
 from holdfast.testing.simulation.events import sometimes as events
 from holdfast.testing.simulation.faults import COMMON_POINTS
@@ -16,7 +17,7 @@ from holdfast.testing.simulation.sagas import sometimes as sagas
 from holdfast.testing.simulation.service import sometimes as service
 
 # Seeds of a kind: a run of at least so many must have seen all of its list.
-ENOUGH = {"store": 240, "worker": 150, "guards": 24, "events": 120, "sagas": 150}
+ENOUGH = {"store": 240, "worker": 150, "guards": 24, "events": 120, "sagas": 150, "alerts": 60}
 
 # Of the nemesis.
 _FAULTS = [
@@ -128,6 +129,7 @@ REQUIRED = {
         "lost reply store.after_commit",
         *sagas.SEEN,
     ],
+    "alerts": alerts.SEEN,
 }
 
 
@@ -142,6 +144,8 @@ def count(run: Run, counts: Counter[str]) -> None:
         counts.update(events.seen(run))
     if run.plan.kind == "sagas":
         counts.update(sagas.seen(run))
+    if run.plan.kind == "alerts":
+        counts.update(alerts.seen(run))
 
 
 def missing(counts: Counter[str], kind: str) -> list[str]:

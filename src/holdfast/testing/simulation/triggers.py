@@ -75,6 +75,8 @@ TOLD = {
         "seq id job_id state undoing started_at asked pivot error parent",
     ),
     "saga_wait": ("holdfast_saga_wait", "INSERT DELETE", "saga step kind name key"),
+    "alert": ("holdfast_alert", "INSERT UPDATE", "id kind cause number quiet_since ended_at"),
+    "alert_cause": ("holdfast_alert_cause", "INSERT UPDATE DELETE", "kind cause number"),
     "saga_signal": ("holdfast_saga_signal", "INSERT UPDATE", "seq saga name value taken_by"),
 }
 

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator
 
 from holdfast.testing.simulation.checkers import (
     agreements,
+    alerts,
     attempts,
     bodies,
     breakers,
@@ -186,6 +187,12 @@ CHECKERS: dict[str, Checker] = {
     "cancel does what it says": requests.cancelled,
     "held by hand stays held": requests.held_by_hand,
     "over is kept": requests.kept,
+    "an alert and what tells it are one commit": alerts.with_its_row,
+    "each message of an alert reaches its handler": alerts.reaches_its_handler,
+    "what a handler of alerts writes commits with its message": alerts.its_rows_with_its_success,
+    "an alert is over after it has begun": alerts.told_in_order,
+    "one open alert for a cause": alerts.one_for_a_cause,
+    "an alert begins while it holds": alerts.of_what_holds,
     "a story has each claim": stories.complete,
     SURPRISE: progress.no_surprises,
 }

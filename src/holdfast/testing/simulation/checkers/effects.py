@@ -10,8 +10,8 @@ from holdfast.testing.simulation.history import Call, Event
 
 
 def with_the_finish(run: Run) -> Iterator[str]:
-    if run.plan.kind == "events":
-        return  # those rows are looked at with their events
+    if run.plan.kind in ("events", "alerts"):
+        return  # those rows are looked at with their events, and with their alerts
     rows = [(entry.id, entry.number) for entry in run.ledger.of("row") if entry.reason == "effect"]
     over = {(entry.id, entry.token) for entry in run.ledger.of("over") if entry.state == "succeeded"}
     for job_id, number in Counter(job_id for job_id, _ in rows).items():

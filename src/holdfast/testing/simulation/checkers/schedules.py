@@ -20,7 +20,7 @@ _SAME = 1e-3
 
 
 def ticks(run: Run) -> Iterator[str]:
-    if run.plan.kind in ("events", "sagas"):
+    if run.plan.kind in ("events", "sagas", "alerts"):
         return  # its jobs are deliveries, or carry sagas
     made = run.ledger.of("tick")
     for job_id, number in Counter(entry.id for entry in made).items():

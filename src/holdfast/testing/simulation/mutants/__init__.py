@@ -6,6 +6,7 @@ from collections.abc import Generator
 from contextlib import ExitStack, contextmanager
 
 from holdfast.testing.simulation.mutants import (
+    alerts,
     claims,
     contention,
     deliveries,
@@ -37,6 +38,7 @@ def schema_of(name: str | None) -> str:
 __all__ = [
     "MUTANTS",
     "Mutant",
+    "alerts",
     "claims",
     "contention",
     "deliveries",
