@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
 from functools import partial
-from typing import TypeVar, cast
+from typing import TypeVar
 
 import msgspec
 
@@ -172,7 +172,7 @@ async def _published_before(site: DeviantArt, job_id: str, post_id: str, itemid:
     """DeviantArt says that this item was published before: it counts as done, when it can be found."""
     found = await _find(site, post_id, itemid)
     if isinstance(found, Found):
-        return cast("Sent", found.result)
+        return found.result
     await posts.note_published_before(post_id, job_id)
     raise NobodyKnows(posts.PUBLISHED_BEFORE)
 
