@@ -23,9 +23,10 @@ from simulators.stripe.settings import Settings
 from simulators.stripe.state import API_KEY, Kept, State
 from simulators.stripe.webhooks import Webhooks
 
-BEFORE = frozenset({"refused", "unavailable", "429", "slow"})  # nothing is done
+BEFORE = frozenset({"refused", "unavailable", "429"})  # nothing is done
 AFTER = frozenset({"lost", "silent", "late"})  # it is done, and the answer lies
-KINDS = BEFORE | AFTER | {"server-error"}  # a 500 after it has begun: its key keeps that answer
+# `server-error` is a 500 after it has begun: its key keeps that answer.
+KINDS = BEFORE | AFTER | {"server-error", "slow"}
 SILENCE = 3600.0
 
 

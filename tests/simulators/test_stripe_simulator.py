@@ -103,7 +103,7 @@ def test_a_key_that_is_in_use(client, simulator):
         time.sleep(0.01)
     with pytest.raises(stripe.StripeError) as told:
         intent(client)
-    assert (told.value.http_status, told.value.code) == (409, "idempotency_key_in_use")
+    assert (told.value.http_status, told.value.json_body["error"]["code"]) == (409, "idempotency_key_in_use")
     first.join()
     assert len(simulator.ledger.find("intent")) == 1
     assert intent(client).id
