@@ -28,7 +28,8 @@ _KEYS = 100_000  # of each limit, in one process
 
 
 class Program(Protocol):
-    def guard(self, name: str, /, **options: Any) -> Guard[Any]: ...
+    @property
+    def guard(self) -> Callable[..., Guard[Any]]: ...
 
 
 class RateLimit:
