@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from publisher.core import hf
-from publisher.work import publishing, resources
+from publisher.probing import probe_app
+from publisher.work import exporting, leaving, previews, publishing, resources
 
-__all__ = ["hf", "publishing", "resources"]
+__all__ = ["exporting", "hf", "leaving", "previews", "probe_app", "publishing", "resources"]
