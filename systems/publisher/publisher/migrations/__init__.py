@@ -1,0 +1,1 @@
+"""The publisher's own tables, step by step, by Alembic."""
