@@ -29,6 +29,10 @@ class BlobTooLarge(BlobMismatch):
     """There are more bytes than are taken. Nothing is kept of them."""
 
 
+class BlobQuotaExceeded(BlobError):
+    """The tenant would have more bytes than its quota."""
+
+
 class BlobUnavailable(BlobError):
     """The place that keeps blobs does not answer, or is full: the same may be asked for again."""
 

@@ -66,6 +66,7 @@ class BlobSettings(msgspec.Struct, frozen=True, kw_only=True):
     public: str = "/blobs"  # where the program serves the links of a folder
     tenants: bool = False  # True: nothing is done outside of `within(tenant=…)`
     most: int = MOST  # bytes of one blob
+    quota: int | None = None  # bytes of all blobs of a tenant; None: no limit
     links: float = 900.0  # seconds for which a link is good at most
     unused: float = _DAY  # seconds after which what was staged and never committed is removed
     restorable: float = 7 * _DAY  # seconds after which a deleted blob is gone for good
@@ -76,6 +77,8 @@ class BlobSettings(msgspec.Struct, frozen=True, kw_only=True):
     def __post_init__(self) -> None:
         place(self)
         check_int("most", self.most, 1, MOST)
+        if self.quota is not None:
+            check_int("quota", self.quota, 1, 2**62)
         check_seconds("links", self.links, 1.0, 7 * _DAY)
         check_seconds("unused", self.unused, 3_600.0)
         check_seconds("restorable", self.restorable, 3_600.0)

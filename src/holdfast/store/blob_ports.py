@@ -18,8 +18,8 @@ class Blobs(Protocol):
     ) -> list[BlobRow]:
         """By name, after the name `after`."""
 
-    async def usage(self, *, prefix: str = "") -> Usage:
-        """Of all that are not deleted or missing."""
+    async def usage(self, *, prefix: str = "", tx: object | None = None) -> Usage:
+        """Of all that are not deleted or missing. Within `tx` it holds until that ends: nobody else counts these in a transaction meanwhile."""
 
     async def change(
         self,

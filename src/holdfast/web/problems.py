@@ -85,6 +85,8 @@ _PROBLEMS: tuple[tuple[type[BaseException], Problem], ...] = (
     (b.BlobQuarantined, Problem(status=403, title="This file is held back", code="FILE_QUARANTINED")),
     (b.BlobExists, Problem(status=409, title="There is a file of this name", code="FILE_EXISTS")),
     (b.BlobTooLarge, Problem(status=413, title="A file is too large", code="FILE_TOO_LARGE")),
+    (b.BlobQuotaExceeded, Problem(
+        status=413, title="There is no room left for this file", code="FILE_QUOTA_EXCEEDED", detail="Delete others first.")),
     (b.BlobMismatch, Problem(
         status=422, title="The file is not the one that was announced", code="FILE_MISMATCH", detail="Nothing of it was kept. Send it again.")),
     (b.BlobUnavailable, Problem(

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from contextlib import AbstractAsyncContextManager
 from typing import Any, Protocol, Unpack
 
+from holdfast.blobs.errors import BlobQuotaExceeded
 from holdfast.blobs.keys import NOBODY, check_key, check_tenant
 from holdfast.blobs.opening import open_blobs
 from holdfast.blobs.port import BlobStore
@@ -64,6 +65,17 @@ class Base:
 
     def _name(self, key: str) -> str:
         return f"{self._tenant()}/{check_key(key)}"
+
+    async def _fits(self, size: int, tx: Any = None) -> None:
+        """Within `tx` it is exact: nobody else commits blobs of this tenant until that ends."""
+        quota, tenant = self._its_settings().quota, self._tenant()
+        if quota is None:
+            return
+        used = (await self._program.store.blobs.usage(prefix=f"{tenant}/", tx=tx)).size
+        if used + size > quota:
+            raise BlobQuotaExceeded(
+                f"This tenant has {used:,} of {quota:,} bytes, and {size:,} more are too many. Delete others first."
+            )
 
     def _until(self, expires: float | None) -> float:
         longest = self._its_settings().links

@@ -39,6 +39,7 @@ class BringsIn(Base):
             else min(check_int("most", most, 0, 2**50), self._its_settings().most)
         )
         tenant = self._tenant()
+        await self._fits(length or 1)  # said before the bytes come, where it can be; `commit` decides
         name = staged_name(tenant)
         stored = await self._place().put(
             name, content, content_type=content_type, length=length, sha256=sha256, most=limit
@@ -49,11 +50,13 @@ class BringsIn(Base):
     async def commit(self, staged: Staged, key: str | None = None, *, tx: Any = None) -> Blob:
         """Make it a blob, in the transaction `tx` when one is given: the blob is there if and only if that commits.
 
-        Without a key it gets an id for one. What is kept under a key never changes: a key that is taken is BlobExists.
+        Without a key it gets an id for one. What is kept under a key never changes: a key that is taken is BlobExists. Above the tenant's quota
+        it is BlobQuotaExceeded.
         """
         name, new = self._name(new_id() if key is None else key), self._committable(staged)
         async with AsyncExitStack() as stack:
             tx = tx if tx is not None else await stack.enter_async_context(self._program.transaction())
+            await self._fits(new.size, tx)
             row = await self._program.store.blobs.add(
                 NewBlob(name=name, object=new.object, size=new.size, sha256=new.sha256, content_type=new.content_type), tx=tx
             )  # fmt: skip
@@ -90,7 +93,7 @@ class BringsIn(Base):
     async def link_put(self, *, content_type: str, length: int, expires: float | None = None) -> Upload:
         """Let a client send its bytes past us: so many, of this type, until the link ends. Then `receive` them."""
         settings = self._its_settings()
-        check_int("length", length, 0, settings.most)
+        await self._fits(check_int("length", length, 0, settings.most))
         upload = new_id()
         name = incoming_name(self._tenant(), upload)
         link = self._place().link_put(

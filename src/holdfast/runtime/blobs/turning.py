@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from contextlib import AsyncExitStack
 from typing import Any
 
@@ -12,6 +13,7 @@ from holdfast.runtime.blobs.base import Base
 from holdfast.store.blob_records import BlobState
 
 _HELD = (BlobState.KEPT, BlobState.QUARANTINED)
+_GONE = (BlobState.DELETED, BlobState.MISSING)  # they do not count for a quota
 
 
 @must_await_all("hf.blobs")
@@ -31,8 +33,13 @@ class Turns(Base):
         return count
 
     async def restore(self, key: str, *, tx: Any = None) -> bool:
-        """Take back a deletion. False: it is not deleted, or gone for good."""
-        return await self._turned(key, BlobState.KEPT, [BlobState.DELETED, BlobState.MISSING], None, tx)
+        """Take back a deletion, within the tenant's quota. False: it is not deleted, or gone for good."""
+        size = 0 if self._its_settings().quota is None else await self._size_of_gone(key)
+        return await self._turned(key, BlobState.KEPT, _GONE, None, tx, adds=size)
+
+    async def _size_of_gone(self, key: str) -> int:
+        row = await self._program.store.blobs.get(self._name(key))
+        return 0 if row is None or row.state not in _GONE else row.size
 
     async def purge(self, *keys: str) -> int:
         """Gone for good, at once: also what was deleted and could be restored. Returns how many there were.
@@ -64,11 +71,20 @@ class Turns(Base):
         return await self._turned(key, BlobState.KEPT, [BlobState.QUARANTINED], reason, tx)
 
     async def _turned(
-        self, key: str, to: BlobState, of: list[BlobState], reason: str | None, tx: Any
+        self,
+        key: str,
+        to: BlobState,
+        of: Sequence[BlobState],
+        reason: str | None,
+        tx: Any,
+        *,
+        adds: int = 0,
     ) -> bool:
         name = self._name(key)
         async with AsyncExitStack() as stack:
             tx = tx if tx is not None else await stack.enter_async_context(self._program.transaction())
+            if adds:
+                await self._fits(adds, tx)
             if await self._program.store.blobs.change(name, to, of=of, reason=reason, tx=tx) is None:
                 return False
             await self._settle.options(tx=tx).enqueue(name)

@@ -11,6 +11,7 @@ from holdfast.store.edge import checked
 from holdfast.store.postgres.subject import Subject
 from holdfast.store.statements import Procedure, Statement
 
+_COUNTING = f"SELECT pg_advisory_xact_lock({0x486F_0005}, hashtext($1::text))"  # its class: see locks.py
 _COLUMNS = """name, object, state, settled, size, sha256, content_type, reason, date_part('epoch', created_at),
     date_part('epoch', changed_at)"""
 
@@ -38,6 +39,12 @@ def usage(prefix: str) -> Procedure[Usage]:
         WHERE name >= $1::text AND name < $2::text AND state IN ('kept', 'quarantined')"""
     rows = yield Statement(sql, (prefix, prefix + END))
     return Usage(int(rows[0][0]), int(rows[0][1]))
+
+
+def usage_alone(prefix: str) -> Procedure[Usage]:
+    """In a statement after the lock's own, which sees what the one before us has committed."""
+    yield Statement(_COUNTING, (prefix,))
+    return (yield from usage(prefix))
 
 
 def change(
@@ -114,8 +121,11 @@ class Blobs(Subject):
     ) -> list[BlobRow]:
         return await self._database.read(partial(find, prefix=prefix, after=after, state=state, limit=limit))
 
-    async def usage(self, *, prefix: str = "") -> Usage:
-        return await self._database.read(partial(usage, prefix))
+    async def usage(self, *, prefix: str = "", tx: object | None = None) -> Usage:
+        if tx is None:
+            return await self._database.read(partial(usage, prefix))
+        executor = await self._home.adopt(tx)
+        return await executor.run(usage_alone(prefix))
 
     async def change(
         self,

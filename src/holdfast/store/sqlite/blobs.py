@@ -110,8 +110,10 @@ class Blobs(Subject):
     ) -> list[BlobRow]:
         return await self._file.read(partial(find, prefix=prefix, after=after, state=state, limit=limit))
 
-    async def usage(self, *, prefix: str = "") -> Usage:
-        return await self._file.read(partial(usage, prefix=prefix))
+    async def usage(self, *, prefix: str = "", tx: object | None = None) -> Usage:
+        if tx is None:
+            return await self._file.read(partial(usage, prefix=prefix))
+        return await self._file.write(partial(usage, prefix=prefix), tx=tx)  # one writes at a time
 
     async def change(
         self,

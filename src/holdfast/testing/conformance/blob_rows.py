@@ -76,6 +76,13 @@ class BlobRowsConformance(Conformance):
         assert await store.blobs.usage(prefix="acme/") == Usage(1, 5)
         assert await store.blobs.usage(prefix="nobody/") == Usage(0, 0)
 
+    async def test_usage_within_a_transaction_counts_its_own(self, store: Store) -> None:
+        await added(store, "acme/a")
+        async with store.transaction() as tx:
+            await store.blobs.add(blob("acme/b"), tx=tx)
+            assert await store.blobs.usage(prefix="acme/", tx=tx) == Usage(2, 2)
+        assert await store.blobs.usage(prefix="acme/") == Usage(2, 2)
+
     async def test_a_state_changes_only_from_those_that_are_named(self, store: Store) -> None:
         await added(store, "acme/a")
         await self.advance(store, 10)
