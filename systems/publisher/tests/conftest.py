@@ -2,52 +2,23 @@
 
 from __future__ import annotations
 
-import os
 import sys
-import tempfile
 from contextlib import asynccontextmanager
 from pathlib import Path
 
 import pytest
 
-from holdfast.vault import new_key
-from simulators.common.server import Running
+from holdfast.testing import fresh
 from simulators.deviantart.app import Simulator
 
 sys.path.insert(0, str(Path(__file__).parent))  # `import publisher_kit` works in every folder below
 
+from publisher_server import SERVER, SWITCH, told
 
-class Switch:
-    """One server for all tests of this process, and a new simulator behind it for each."""
-
-    def __init__(self) -> None:
-        self.simulator = Simulator(seed=1)
-
-    async def __call__(self, scope, receive, send):
-        await self.simulator.app(scope, receive, send)
-
-
-SWITCH = Switch()
-SERVER = Running(SWITCH).__enter__()
-FOLDER = tempfile.mkdtemp(prefix="publisher-test-")
-# What the program reads when it is imported: paces a hundredth of the usual ones.
-os.environ.update({
-    "DATABASE_URL": f"sqlite:///{FOLDER}/unused.db",
-    "DEVIANTART_BASE_URL": SERVER.url,
-    "PUBLISHER_FILES": f"{FOLDER}/files",
-    "PUBLISHER_KEYS": new_key("test"),
-    "SMTP_URL": f"file:{FOLDER}/mail",
-    "RATE_LIMITER_BASE_DELAY_MS": "30",
-    "RATE_LIMITER_MAX_DELAY_MS": "3000",
-    "PUBLISHER_FASTEST_DELAY_MS": "10",
-    "PUBLISHER_CALL_TIMEOUT_S": "5",
-})  # fmt: skip
-
-import publisher_kit as kit  # noqa: E402  the program reads these when it is imported
-from publisher.program import hf as program  # noqa: E402
-from publisher.tables import Base  # noqa: E402
-
-from holdfast.testing import fresh  # noqa: E402
+with told():
+    import publisher_kit as kit
+    from publisher.program import hf as program
+    from publisher.tables import Base
 
 
 def pytest_sessionfinish():

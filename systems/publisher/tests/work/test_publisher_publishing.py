@@ -173,7 +173,7 @@ async def test_published_before_by_hand_counts_as_done(manual_clock, hf, simulat
 async def by_hand(simulator, artist, item):
     """The artist publishes it in DeviantArt's own page."""
     import httpx2
-    from conftest import SERVER
+    from publisher_server import SERVER
 
     grant = artist.grant(simulator)
     form = {"itemid": str(item.itemid), "agree_submission": "1", "agree_tos": "1"}
