@@ -29,16 +29,20 @@ def may_be_several(sql: str) -> bool:
     return ";" in sql.rstrip("; \t\r\n")
 
 
-_LEADING = r"(?:\s|--[^\n]*\n|/\*.*?\*/)*"
-_CHAIN = re.compile(_LEADING + r"(commit|end|rollback|abort)\b.*\bchain\b", re.IGNORECASE | re.DOTALL)
+_LEADING = r"(?:[\s;\ufeff]|--[^\n]*\n|/\*.*?\*/)*"
+_BACK = r"(?!\s+((work|transaction)\s+)?to\b)"  # ROLLBACK TO a savepoint goes on behind that
+_ENDS = re.compile(
+    _LEADING + rf"(begin|(start|prepare)\s+transaction|commit|end|abort|rollback{_BACK})\b",
+    re.IGNORECASE | re.DOTALL,
+)
 _STAYS = re.compile(_LEADING + r"(pragma|attach|detach|create\s+temp(orary)?)\b", re.IGNORECASE | re.DOTALL)
 
 
-def refuse_chain(sql: str) -> None:
-    """COMMIT AND CHAIN ends a transaction and begins another in the same breath: nobody would see it."""
-    if _CHAIN.match(sql):
+def refuse_end(sql: str) -> None:
+    """What was done before a COMMIT by hand would be stored, and what comes after it in the block would not."""
+    if _ENDS.match(sql):
         raise UsageError(
-            f"{sql.strip()!r} would end this transaction. Leave that to the end of the `async with` block."
+            f"{sql.strip()!r} would begin or end a transaction. Leave that to the block: its end commits, an exception rolls back."
         )
 
 

@@ -18,7 +18,7 @@ from holdfast.store.postgres.connection import FREE_PLANNING, OUR_PLANNING, RESE
 from holdfast.store.postgres.failures import FAILURES, is_fenced, is_lost, is_unsent, translate
 from holdfast.store.postgres.meanings import WRONG_VALUES, meaning
 from holdfast.store.standing import ROLLED_BACK, Savepoint, Standing, goes_back
-from holdfast.store.statements import Procedure, may_be_several, refuse_chain
+from holdfast.store.statements import Procedure, may_be_several, refuse_end
 
 T = TypeVar("T")
 
@@ -137,7 +137,7 @@ class PostgresTx:
     async def _own_statement(self, sql: str) -> AsyncGenerator[None, None]:
         """One of the caller's own, in its turn."""
         check_sql(sql)
-        refuse_chain(sql)
+        refuse_end(sql)
         async with self._in_turn(sql):
             self._used = True
             with self.standing.failing(Exception, asyncio.CancelledError):

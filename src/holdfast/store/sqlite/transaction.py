@@ -21,7 +21,7 @@ from holdfast.store.sqlite.rows import Row
 from holdfast.store.sqlite.served import Work
 from holdfast.store.sqlite.writer import End, Session
 from holdfast.store.standing import Savepoint, Standing, goes_back
-from holdfast.store.statements import ONE_AT_A_TIME, refuse_what_stays
+from holdfast.store.statements import ONE_AT_A_TIME, refuse_end, refuse_what_stays
 
 T = TypeVar("T")
 
@@ -92,6 +92,7 @@ class SqliteTx:
         self, call: Callable[[Db, str, tuple[Any, ...]], T], sql: str, params: tuple[Any, ...]
     ) -> T:
         check_sql(sql)
+        refuse_end(sql)
         refuse_what_stays(sql)
         return await self._run(lambda db: call(db, sql, params), sql)
 

@@ -53,6 +53,19 @@ def caught(kind: type[BaseException]) -> Generator[list[Any], None, None]:
     assert [type(each) for each in found] == [kind]
 
 
+_ENDS = (
+    "COMMIT",
+    " ; commit;",
+    "-- now\nEND",
+    "/* now */ rollback",
+    "ROLLBACK TRANSACTION",
+    "BEGIN",
+    "begin immediate",
+    "START TRANSACTION",
+    "PREPARE TRANSACTION 'a'",
+)
+
+
 class FailingStatementsConformance(Conformance):
     async def _make_items(self, store: Store) -> None:
         async with store.transaction() as tx:
@@ -75,6 +88,20 @@ class FailingStatementsConformance(Conformance):
             assert not isinstance(found[0].__cause__, HoldfastError)
             assert _SECRET not in str(found[0])
         return found[0]
+
+    async def test_no_statement_ends_the_transaction(self, store: Store) -> None:
+        """A COMMIT by hand would keep what was done before it, whatever becomes of the rest."""
+        await self._make_items(store)
+        for sql in _ENDS:
+            for verb in ("execute", "fetch"):
+                with raises(UsageError, "would begin or end a transaction"):
+                    async with store.transaction() as tx:
+                        await tx.execute(_INSERT, 2, "b", 1, "b", None, None)
+                        await store.jobs.enqueue([job()], tx=tx)
+                        await getattr(tx, verb)(sql)
+        async with store.transaction() as tx:
+            assert await tx.fetch("SELECT id FROM conformance_item") == [(1,)]
+        assert await total(store) == 0
 
     async def test_a_taken_key_is_a_unique_violation(self, store: Store) -> None:
         await self._make_items(store)
