@@ -27,13 +27,13 @@ from publisher.core import PUBLISHING, hf, settings
 from publisher.desk.uploads import FILE_MOST, FORM_MOST
 from publisher.outside.deviantart import DeviantArt
 from publisher.probing import probe_app
-from publisher.web.api import account, bulk, files, keys, library, posts, sales, uploads
+from publisher.web.api import account, automations, bulk, files, keys, library, posts, sales, uploads
 from publisher.web.api.answers import RESPONSES, answer_refusals
 from publisher.web.login import login_routes
 from publisher.web.pages import page_routes
 from publisher.web.pages.frame import pages
 
-ROUTERS = [posts, uploads, files, bulk, account, keys, library, sales]
+ROUTERS = [posts, uploads, files, bulk, account, keys, library, automations, sales]
 _DAY = 86_400.0
 _PROXIES = [each.strip() for each in settings.proxies.split(",") if each.strip()]
 _API = "/api/{rest:path}"
@@ -129,15 +129,16 @@ def _made() -> FastAPI:
     if settings.s3_bucket is None:
         app.router.routes.append(Mount("/blobs", SignedFiles(hf.blobs)))
     app.router.routes += [Mount("/probes", probe_app)]
-    app.user_middleware[:0] = [*_outer(), *_inner(unsafe_routes(app))]
+    app.user_middleware[:0] = [*_outer(), *_inner(unsafe_routes())]
     return app
 
 
-def unsafe_routes(app: FastAPI) -> list[str]:
+def unsafe_routes() -> list[str]:
     """Those that take an Idempotency-Key."""
     found = [
         f"{method} {route.path}"
-        for route in app.routes
+        for each in ROUTERS
+        for route in each.router.routes
         if isinstance(route, APIRoute)
         for method in sorted(set(route.methods or ()) - {"GET", "HEAD"})
     ]

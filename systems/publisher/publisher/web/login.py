@@ -21,8 +21,7 @@ _LONGEST = 2_000  # characters of what comes back in the address
 
 
 async def show(request: Request) -> Response:
-    if session_of(request).principal is not None:
-        return pages.redirect(request, "/")
+    """Also for who is logged in: a login at DeviantArt that is over is renewed so."""
     return pages.render(request, "login.html")
 
 

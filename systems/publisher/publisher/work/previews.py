@@ -15,6 +15,8 @@ from publisher.present import is_here
 EDGE = 600  # pixels
 MOST_PIXELS = 60_000_000  # unpacked that is 240 MB
 _FORMATS = ("JPEG", "PNG", "GIF", "WEBP")
+_DAMAGED = (OSError, SyntaxError, ValueError, EOFError, Image.DecompressionBombError)
+_ORIENTATION, _ON_ITS_SIDE = 0x0112, (5, 6, 7, 8)  # of EXIF
 
 
 @dataclass(frozen=True)
@@ -71,22 +73,24 @@ def look(content: bytes) -> Seen:
             width, height = image.size
             if width * height > MOST_PIXELS:
                 return Seen(width, height)
-            turned = image.getexif().get(0x0112, 1) in (5, 6, 7, 8)  # lies on its side
-            size = (height, width) if turned else (width, height)
-            return Seen(*size, _small(image))
-    except (UnidentifiedImageError, Image.DecompressionBombError, Image.DecompressionBombWarning):
+            return _small(image) or Seen(width, height)
+    except (*_DAMAGED, UnidentifiedImageError, Image.DecompressionBombWarning):
         return Seen()
 
 
-def _small(image: Image.Image) -> bytes | None:
+def _small(image: Image.Image) -> Seen | None:
+    """None: it breaks off, or is no picture behind its first bytes."""
+    width, height = image.size
     try:
         image.draft("RGB", (2 * EDGE, 2 * EDGE))  # a JPEG is read in a smaller size at once
         image.load()
+        if image.getexif().get(_ORIENTATION, 1) in _ON_ITS_SIDE:
+            width, height = height, width
         upright = ImageOps.exif_transpose(image)
         upright.thumbnail((EDGE, EDGE))
         mode = "RGBA" if "A" in upright.mode or "transparency" in upright.info else "RGB"
         to = BytesIO()
         upright.convert(mode).save(to, "WEBP", quality=80)
-    except (OSError, SyntaxError, ValueError, EOFError, Image.DecompressionBombError):
-        return None  # it breaks off, or is no picture behind its first bytes
-    return to.getvalue()
+    except _DAMAGED:
+        return None
+    return Seen(width, height, to.getvalue())
