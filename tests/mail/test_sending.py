@@ -9,7 +9,7 @@ import pytest
 from holdfast import Backoff, Holdfast, Job
 from holdfast.errors import JobDead, UsageError
 from holdfast.kernel.masking import masked
-from holdfast.mail import MailSettings, Refusal
+from holdfast.mail import Delivery, MailSettings, Refusal
 from holdfast.store.states import State
 from holdfast.testing import drain
 
@@ -143,6 +143,43 @@ async def test_a_program_hears_of_what_is_refused_for_good(mailing, server):
     finally:
         async with mailing.transaction() as tx:
             await tx.execute("DROP TABLE bounced")
+
+
+async def test_a_program_hears_of_what_was_sent_in_one_commit_with_it(mailing, server):
+    async with mailing.transaction() as tx:
+        await tx.execute("CREATE TABLE gone_out (about TEXT, recipient TEXT, message_id TEXT)")
+    raising = [True]
+
+    @mailing.mail.on_sent
+    async def gone(delivery: Delivery, tx) -> None:
+        row = delivery.about, delivery.recipient, delivery.message_id
+        await tx.execute("INSERT INTO gone_out VALUES ($1, $2, $3)", *row)
+        if raising.pop() if raising else False:
+            raise ConnectionError("after the row was written")
+
+    try:
+        sent = await mailing.mail.send(to="a@example.org", subject="Hi", text="Hi", about="application:42")
+        await drain(mailing)  # its handler fails: nothing is written, and the mail is not sent again for it
+        async with mailing.transaction() as tx:
+            assert await tx.fetch("SELECT * FROM gone_out") == []
+        await mailing.jobs.move(sent.handles[0].id, delay=0)
+        await drain(mailing)
+        async with mailing.transaction() as tx:
+            assert await tx.fetch("SELECT * FROM gone_out") == [
+                ("application:42", "a@example.org", sent.message_id)
+            ]
+        assert server.ids() == [sent.message_id]
+        assert await sent.handles[0].status() is State.SUCCEEDED
+    finally:
+        async with mailing.transaction() as tx:
+            await tx.execute("DROP TABLE gone_out")
+
+
+async def test_a_mail_of_higher_priority_goes_first(mailing, server):
+    await mailing.mail.send(to="a@example.org", subject="Letter", text="Hi", priority=-5)
+    await mailing.mail.send(to="a@example.org", subject="Login", text="Hi", priority=50)
+    await drain(mailing)
+    assert [each.message["Subject"] for each in server.taken] == ["Login", "Letter"]
 
 
 async def test_addresses_and_texts_are_masked_in_listings(mailing, server):

@@ -5,7 +5,16 @@
 
 from holdfast.mail.errors import MailError, MailNotSent, MailRefused, MailUncertain
 from holdfast.mail.letter import Letter
-from holdfast.mail.refusal import Refusal
+from holdfast.mail.refusal import Delivery, Refusal
 from holdfast.mail.settings import MailSettings
 
-__all__ = ["Letter", "MailError", "MailNotSent", "MailRefused", "MailSettings", "MailUncertain", "Refusal"]
+__all__ = [
+    "Delivery",
+    "Letter",
+    "MailError",
+    "MailNotSent",
+    "MailRefused",
+    "MailSettings",
+    "MailUncertain",
+    "Refusal",
+]

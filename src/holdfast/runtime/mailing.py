@@ -30,7 +30,7 @@ from holdfast.mail.carrier import Carrier
 from holdfast.mail.errors import MailNotSent, MailRefused, MailUncertain
 from holdfast.mail.folder import FolderCarrier
 from holdfast.mail.letter import Letter, digest, message_id
-from holdfast.mail.refusal import Refusal
+from holdfast.mail.refusal import Delivery, Refusal
 from holdfast.mail.settings import Folder, MailSettings, place
 from holdfast.mail.smtp import SmtpCarrier
 from holdfast.runtime.views import JobsView
@@ -42,6 +42,7 @@ _FIRST, _CEILING = 10.0, 3_600.0  # seconds between attempts
 _FAILURES = 5  # in a row
 _LEAVING = 421  # the server hangs up, whatever it is asked
 OnRefused: TypeAlias = Callable[[Refusal, Tx], Awaitable[Any]]
+OnSent: TypeAlias = Callable[[Delivery, Tx], Awaitable[Any]]
 H = TypeVar("H", bound=Callable[..., Any])
 
 
@@ -68,6 +69,7 @@ class ProgramMail:
     def __init__(self, program: _Program, settings: MailSettings | None) -> None:
         self._program, self.settings = program, settings
         self._on_refused: list[OnRefused] = []
+        self._on_sent: list[OnSent] = []
         self._carrier: Carrier | None = None
         self._task: Any = None
         if settings is not None:
@@ -93,27 +95,30 @@ class ProgramMail:
         about: str | None = None,
         name: str | None = None,
         delay: float | None = None,
+        priority: int | None = None,
         tx: Any = None,
     ) -> Sending:
         """Store a mail, in the transaction `tx` when one is given. Workers send it, to each recipient by a job of its own.
 
         With the running `job`, later attempts of it do not send the mail again: it is a step called `name` ("mail"), so give two mails of
-        one job two names. `about` is an id of yours, such as "order:17": it is shown with the job, and `on_refused` gets it.
+        one job two names. `about` is an id of yours, such as "order:17": it is shown with the job, and handlers get it. A mail of a
+        higher `priority` goes first: a login link is not to wait behind ten thousand letters.
         """
         letter, recipients = self._written(
             to=to, cc=cc, bcc=bcc, subject=subject, text=text, html=html, sender=sender, reply_to=reply_to, headers=headers
         )  # fmt: skip
         about = None if about is None else check_name("about", about)
+        options = {"delay": delay, "priority": priority}
         step = check_name("step", "mail" if name is None else name)
         if job is None:
-            return await self._stored(_named(letter, new_id()), recipients, about, delay, tx)
+            return await self._stored(_named(letter, new_id()), recipients, about, options, tx)
         if tx is not None:
             key = job.key_for(f"mail:{step}:{digest(letter)}")
-            return await self._stored(_named(letter, key), recipients, about, delay, tx)
+            return await self._stored(_named(letter, key), recipients, about, options, tx)
         letter = _named(letter, job.key_for(f"mail:{step}"))
 
         async def store() -> dict[str, Any]:
-            sent = await self._stored(letter, recipients, about, delay, None)
+            sent = await self._stored(letter, recipients, about, options, None)
             return {"message_id": sent.message_id, "jobs": [each.id for each in sent.handles]}
 
         kept = await job.step(step, store)
@@ -130,6 +135,13 @@ class ProgramMail:
         if not is_async(handler):
             raise UsageError(f"An on_refused handler is `async def (refusal, tx)`; not {show(handler)}.")
         self._on_refused.append(handler)
+        return handler
+
+    def on_sent(self, handler: H) -> H:
+        """Call this, `async (delivery, tx)`, for each mail that the server has taken, in the transaction that ends its job."""
+        if not is_async(handler):
+            raise UsageError(f"An on_sent handler is `async def (delivery, tx)`; not {show(handler)}.")
+        self._on_sent.append(handler)
         return handler
 
     def _written(
@@ -162,9 +174,9 @@ class ProgramMail:
         return letter, recipients
 
     async def _stored(
-        self, letter: Letter, recipients: list[str], about: str | None, delay: float | None, tx: Any
+        self, letter: Letter, recipients: list[str], about: str | None, asked: Mapping[str, Any], tx: Any
     ) -> Sending:
-        options = {name: value for name, value in {"tx": tx, "delay": delay}.items() if value is not None}
+        options = {name: value for name, value in {"tx": tx, **asked}.items() if value is not None}
         secret = msgspec.structs.replace(letter, message_id="")  # what is part of a secret is in no log
         calls = [
             {
@@ -224,6 +236,11 @@ class ProgramMail:
         except MailRefused as refused:
             return await self._refused(job, refused, letter, recipient, about)
         note("mail.sent", job=job.id, message=letter.message_id, to=mask(recipient))
+        if self._on_sent:
+            told = Delivery(recipient=recipient, message_id=letter.message_id, about=about)
+            async with job.commit(result=letter.message_id) as tx:
+                for handler in self._on_sent:
+                    await handler(told, tx)
         return letter.message_id
 
     async def _refused(
