@@ -25,7 +25,6 @@ from holdfast.web import (
 )
 
 Ask = Callable[[], Awaitable[None]]
-_BODY = b'{"id": 7}'
 _MANY = 100_000  # a second: a limit that nobody meets
 _keys = itertools.count()
 
@@ -72,7 +71,7 @@ def layers(hf: Holdfast) -> dict[str, Any]:
         "Correlation": Correlation(bare),
         "Problems": Problems(bare),
         "BodyLimits": BodyLimits(bare),
-        "Shedding": Shedding(bare, hf, oldest={"default": 60}, in_flight=1000),
+        "Shedding": Shedding(bare, hf, oldest={"default": 3600}, in_flight=1000),
         "RateLimits": RateLimits(bare, hf, [RateLimit("bench", requests=_MANY, seconds=1)]),
         "Sessions, a stranger": Sessions(bare, hf),
         "IdempotencyKeys, without a key": IdempotencyKeys(bare, hf, routes=["POST /other"]),
@@ -84,7 +83,8 @@ def asking(app: Any) -> Ask:
     """One request with a key of its own."""
 
     async def ask() -> None:
-        key = b"key-%d" % next(_keys)
+        number = next(_keys)
+        key, body = b"key-%d" % number, b'{"id": %d}' % number
         headers = [(b"host", b"x"), (b"content-type", b"application/json"), (b"idempotency-key", key)]
         scope = {
             "type": "http", "asgi": {"version": "3.0"}, "http_version": "1.1", "method": "POST", "scheme": "http", "path": "/orders",
@@ -93,7 +93,7 @@ def asking(app: Any) -> Ask:
         status = 0
 
         async def receive() -> dict[str, Any]:
-            return {"type": "http.request", "body": _BODY, "more_body": False}
+            return {"type": "http.request", "body": body, "more_body": False}
 
         async def send(message: Any) -> None:
             nonlocal status
