@@ -30,7 +30,7 @@ _keys = itertools.count()
 
 
 def apps(hf: Holdfast) -> dict[str, Any]:
-    """By name: the endpoint that writes only its row, and the one that writes everything."""
+    """By name: the endpoint that writes only its row, and two that write everything; the last one in one commit."""
 
     @hf.task(name="bench.ship")
     async def ship(order: int) -> None: ...
@@ -51,11 +51,11 @@ def apps(hf: Holdfast) -> dict[str, Any]:
             await hf.emit(placed, {"id": order}, key=f"order:{order}", tx=tx)
         return JSONResponse({"id": order}, 202)
 
+    writes_all = Starlette(routes=[Route("/orders", whole, methods=["POST"])])
     return {
         "row": Starlette(routes=[Route("/orders", row_only, methods=["POST"])]),
-        "key, row, job, event": IdempotencyKeys(
-            Starlette(routes=[Route("/orders", whole, methods=["POST"])]), hf, required=True
-        ),
+        "key first; row, job, event": IdempotencyKeys(writes_all, hf, required=True),
+        "key, row, job, event in one commit": IdempotencyKeys(writes_all, hf, required=True, one_commit=True),
     }
 
 

@@ -149,7 +149,9 @@ VERBS = {
     "schedules.last": (["s"], {}),
     "schedules.reset": (["s"], {"actor": "a"}),
     "keys.begin": ([SCOPE, "k"], {"fingerprint": "f", "lease": 5}),
+    "keys.enter": ([5, SCOPE, "k"], {"fingerprint": "f", "lease": 5, "wait": 5}),
     "keys.finish": ([KEY, "{}"], {"keep": 5}),
+    "keys.answer": ([KEY, "{}"], {"keep": 5}),
     "keys.abandon": ([KEY], {}),
     "keys.prune": ([], {"limit": 5}),
     "guards.take": ([[Want("g", "k", 1, 2, 1, 2)]], {}),
@@ -329,6 +331,7 @@ WRONG_INSIDE = {
     "sagas.hear": [([lease], {}) for lease in WRONG_LEASES],
     "views.switch": [([lease, "v", 1], {}) for lease in WRONG_LEASES],
     "keys.finish": [([key, "{}"], {"keep": 5}) for key in WRONG_KEYS],
+    "keys.answer": [([key, "{}"], {"keep": 5}) for key in WRONG_KEYS],
     "keys.abandon": [([key], {}) for key in WRONG_KEYS],
 }
 

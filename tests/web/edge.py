@@ -30,6 +30,7 @@ class Shop:
 
     def __init__(self, hf):
         self.hf, self.runs, self.fail, self.gate = hf, 0, [], None
+        self.one_commit = False
         self.entered = asyncio.Event()
 
         @hf.task(name="shop.ship")
@@ -99,7 +100,9 @@ class Shop:
             Route("/large", self.large, methods=["POST"]),
             Route("/upload", self.upload, methods=["POST"]),
         ]
-        return IdempotencyKeys(Starlette(routes=routes), self.hf, **options)
+        return IdempotencyKeys(
+            Starlette(routes=routes), self.hf, **{"one_commit": self.one_commit, **options}
+        )
 
 
 def client(app):

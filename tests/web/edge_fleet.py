@@ -57,7 +57,7 @@ shop = Starlette(routes=[
     Route("/orders/{id}", place, methods=["POST"]),
     Route("/size", size, methods=["POST"]),
 ])
-whole = Correlation(Problems(BodyLimits(IdempotencyKeys(shop, hf, lease=3, wait=5),
+whole = Correlation(Problems(BodyLimits(IdempotencyKeys(shop, hf, lease=3, wait=5, one_commit=os.environ.get("EDGE_COMMITS") == "1"),
     total=2_000_000, time=float(os.environ.get("EDGE_TIME", "60")))))
 
 async def app(scope, receive, send):

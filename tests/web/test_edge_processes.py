@@ -25,9 +25,15 @@ async def hf(url):
         yield opened
 
 
+@pytest.fixture(params=["key first", "one commit"])
+def commits(request):
+    """Of a handler with its key: two, or one."""
+    return "2" if request.param == "key first" else "1"
+
+
 @pytest.fixture
-async def fleet(hf, url, tmp_path):
-    apis = [Api(url, tmp_path) for _ in range(PROCESSES)]
+async def fleet(hf, url, tmp_path, commits):
+    apis = [Api(url, tmp_path, EDGE_COMMITS=commits) for _ in range(PROCESSES)]
     await asyncio.gather(*(api.start() for api in apis))
     yield apis
     await asyncio.gather(*(api.stop() for api in apis))
@@ -101,9 +107,9 @@ async def test_each_key_has_one_effect_while_processes_are_killed(hf, fleet):
 
 
 @pytest.mark.parametrize("where", ["handler", "request.before_commit", "request.after_commit"])
-async def test_the_api_is_killed_at_its_worst_moments(hf, api, where):
+async def test_the_api_is_killed_at_its_worst_moments(hf, api, commits, where):
     """In the handler, and before and after its commit: the client that asks again is answered, and it is done once."""
-    await api.start(**({} if where == "handler" else {"EDGE_CRASH": where}))
+    await api.start(EDGE_COMMITS=commits, **({} if where == "handler" else {"EDGE_CRASH": where}))
     body = {"id": "7", **({"die": "handler"} if where == "handler" else {})}
     headers = {"Idempotency-Key": "seven"}
     async with httpx.AsyncClient(timeout=20) as http:
@@ -113,7 +119,7 @@ async def test_the_api_is_killed_at_its_worst_moments(hf, api, where):
         was_committed = where == "request.after_commit"
         orders, _, _ = await counted(hf)
         assert sum(orders.values()) == was_committed
-        await api.start()
+        await api.start(EDGE_COMMITS=commits)
         async with asyncio.timeout(30):
             while (
                 answer := await http.post(f"{api.url}/orders", json=body, headers=headers)

@@ -9,8 +9,18 @@ from edge import KEY, client, orders
 
 from holdfast import Holdfast
 from holdfast.kernel.errors import StoreUnavailable, UsageError
+from holdfast.store.idempotency import LOST, KeyLost
 from holdfast.web import IdempotencyKeys, request_tx
 from holdfast.web.idempotency.whose import name_of
+
+KEY_FIRST = pytest.mark.parametrize("shop", ["key first"], indirect=True)
+
+
+@pytest.fixture(params=["key first", "one commit"])
+async def shop(shop, request):
+    """The key is claimed before the handler, or in its transaction."""
+    shop.one_commit = request.param == "one commit"
+    return shop
 
 
 async def test_a_repeated_request_is_answered_byte_for_byte(shop):
@@ -33,7 +43,7 @@ async def test_a_key_is_taken_quoted_or_bare(shop):
         first = await http.post("/orders", json={"id": 1}, headers={"Idempotency-Key": '"k 1"'})
         again = await http.post("/orders", json={"id": 1}, headers={"Idempotency-Key": "k 1"})
     assert first.content == again.content
-    assert shop.runs == 1
+    assert await orders(shop.hf) == [1]
 
 
 @pytest.mark.parametrize("bad", ["", '""', '"open', '"a" b', "x" * 256, "tab\there", " "])
@@ -143,7 +153,8 @@ async def test_a_refusal_of_the_handler_is_kept(shop):
         first = await http.post("/orders", json={"id": 1}, headers=KEY)
         again = await http.post("/orders", json={"id": 1}, headers=KEY)
     assert (first.status_code, again.status_code) == (404, 404)
-    assert shop.runs == 1
+    assert "idempotent-replayed" in again.headers
+    assert await orders(shop.hf) == [1]
 
 
 async def test_an_exception_rolls_back_and_gives_the_key_back(shop):
@@ -183,6 +194,7 @@ async def test_who_does_not_wait_is_told_to_come_back(shop):
     assert other.status_code == 422
 
 
+@KEY_FIRST
 async def test_two_processes_wait_for_each_other(shop):
     """Two middlewares share nothing but the database."""
     shop.gate = asyncio.Event()
@@ -255,21 +267,35 @@ async def test_a_handler_that_takes_longer_than_its_lease_is_ended(shop):
 
 async def test_a_lost_key_keeps_nothing(shop, monkeypatch):
     """The handler stood still past its lease, and another has taken the key."""
-    keys = shop.hf.store.keys
-    real, losing = keys.finish, [True]
-
-    async def finish(claim, response, **options):
-        if losing:
-            losing.pop()
-            return False
-        return await real(claim, response, **options)
-
-    monkeypatch.setattr(keys, "finish", finish)
+    _losing(shop, monkeypatch, KeyLost(LOST))
     async with client(shop.app(wait=0, lease=1)) as http:
         assert (await http.post("/orders", json={"id": 1}, headers=KEY)).status_code == 409
         assert await orders(shop.hf) == []
 
 
+async def test_who_has_lost_the_key_tries_again_with_the_whole_body(shop, monkeypatch):
+    """The other has given it up, and the client still waits."""
+    _losing(shop, monkeypatch, KeyLost(LOST))
+    async with client(shop.app(wait=30, lease=1)) as http:
+        assert (await http.post("/orders", json={"id": 1}, headers=KEY)).status_code == 202
+    assert await orders(shop.hf) == [1]
+    assert shop.runs == 2
+
+
+def _losing(shop, monkeypatch, failure):
+    """The first answer is not kept."""
+    keys = shop.hf.store.keys
+    real, losing = keys.answer, [failure]
+
+    async def answer(claim, response, **options):
+        if losing:
+            raise losing.pop()
+        await real(claim, response, **options)
+
+    monkeypatch.setattr(keys, "answer", answer)
+
+
+@KEY_FIRST
 async def test_trouble_with_the_store_is_503(shop, monkeypatch):
     async def begin(*_, **__):
         raise StoreUnavailable("away")
@@ -284,16 +310,7 @@ async def test_trouble_with_the_store_is_503(shop, monkeypatch):
 
 
 async def test_a_fault_of_the_commit_keeps_nothing(shop, monkeypatch):
-    keys = shop.hf.store.keys
-    real, failing = keys.finish, [True]
-
-    async def finish(claim, response, **options):
-        if failing:
-            failing.pop()
-            raise StoreUnavailable("away")
-        return await real(claim, response, **options)
-
-    monkeypatch.setattr(keys, "finish", finish)
+    _losing(shop, monkeypatch, StoreUnavailable("away"))
     async with client(shop.app()) as http:
         assert (await http.post("/orders", json={"id": 1}, headers=KEY)).status_code == 503
         assert await orders(shop.hf) == []
@@ -363,3 +380,50 @@ def test_what_is_no_name_is_hashed(odd):
 
 def test_what_is_a_name_stays():
     assert (name_of("route", "POST /orders"), name_of("tenant", None)) == ("POST /orders", "")
+
+
+async def test_an_app_that_answers_what_it_raises_is_not_answered_for_again(shop, monkeypatch):
+    """Starlette sends its 500 and raises all the same."""
+    shop.fail = [StoreUnavailable("away")]
+    sent, app = [], shop.app()
+
+    async def receive():
+        return {"type": "http.request", "body": b'{"id": 1}'}
+
+    async def send(message):
+        sent.append(message["type"])
+
+    headers = [(b"idempotency-key", b"k"), (b"content-type", b"application/json")]
+    scope = {
+        "type": "http", "method": "POST", "path": "/orders", "query_string": b"", "headers": headers, "http_version": "1.1",
+        "scheme": "http", "root_path": "", "client": None, "server": None,
+    }  # fmt: skip
+    with pytest.raises(StoreUnavailable):
+        await app(scope, receive, send)
+    assert sent == ["http.response.start", "http.response.body"]
+
+
+async def test_tasks_behind_the_answer_hold_up_no_repeat(shop):
+    from starlette.applications import Starlette
+    from starlette.background import BackgroundTask
+    from starlette.responses import PlainTextResponse
+    from starlette.routing import Route
+
+    gate = asyncio.Event()
+
+    async def handler(request):
+        async with request_tx(request) as tx:
+            await tx.execute("INSERT INTO orders (id) VALUES ($1)", 1)
+        return PlainTextResponse("done", background=BackgroundTask(gate.wait))
+
+    routes = [Route("/", handler, methods=["POST"])]
+    app = IdempotencyKeys(Starlette(routes=routes), shop.hf, wait=30, one_commit=shop.one_commit)
+    async with client(app) as http:
+        first = asyncio.create_task(http.post("/", headers=KEY))
+        while not await orders(shop.hf):
+            await asyncio.sleep(0.01)
+        again = await http.post("/", headers=KEY)
+        assert (again.status_code, "idempotent-replayed" in again.headers) == (200, True)
+        gate.set()
+        assert (await first).content == again.content
+    assert await orders(shop.hf) == [1]

@@ -224,6 +224,18 @@ RULES: dict[str, dict[str, dict[str, Check]]] = {
             "fingerprint": _name("fingerprint"),
             "lease": _lease,
         },
+        "enter": {
+            "scope": c.check_scope,
+            "key": _name("key"),
+            "fingerprint": _name("fingerprint"),
+            "lease": _lease,
+            "wait": partial(check_seconds, "wait"),
+        },
+        "answer": {
+            "claim": c.check_key_claim,
+            "response": partial(c.check_text, "response"),
+            "keep": partial(check_seconds, "keep"),
+        },
         "finish": {
             "claim": c.check_key_claim,
             "response": partial(c.check_text, "response"),

@@ -62,9 +62,20 @@ class Keys(Protocol):
     async def begin(
         self, scope: KeyScope, key: str, *, fingerprint: str, lease: float, tx: object | None = None
     ) -> KeyClaim | KeyDone | KeyBusy | KeyMismatch: ...
+    async def enter(
+        self, tx: object, scope: KeyScope, key: str, *, fingerprint: str, lease: float, wait: float
+    ) -> KeyClaim | KeyDone | KeyBusy | KeyMismatch:
+        """Begin this transaction, and claim the key in it. Whatever is answered, it has begun; who raises has ended it.
+
+        Another transaction that has the key is waited for so long. The claim commits with what follows, or was never there.
+        """
+
     async def finish(
         self, claim: KeyClaim, response: str, *, keep: float, tx: object | None = None
     ) -> bool: ...
+    async def answer(self, claim: KeyClaim, response: str, *, keep: float, tx: object | None = None) -> None:
+        """The same as the last thing in a transaction, which the caller commits now. One of the two raises KeyLost."""
+
     async def abandon(self, claim: KeyClaim) -> bool:
         """Free the key: what it stands for was not done."""
 

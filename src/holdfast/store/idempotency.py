@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import msgspec
 
+from holdfast.kernel.errors import HoldfastError
 from holdfast.kernel.names import check_name
 
 
@@ -43,3 +44,11 @@ class KeyBusy(msgspec.Struct, frozen=True):
 
 class KeyMismatch(msgspec.Struct, frozen=True):
     """The key was used with another request."""
+
+
+NOT_ONE_OF_OURS = "A key is claimed in a transaction of this store that has not begun: store.transaction()."
+LOST = "The key belongs to another by now. Nothing of this transaction was stored."
+
+
+class KeyLost(HoldfastError):
+    """The holder's lease has ended and another has the key: what was to commit with its answer is rolled back."""

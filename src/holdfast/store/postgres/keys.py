@@ -5,10 +5,21 @@ from __future__ import annotations
 from functools import partial
 from typing import TypeAlias
 
-from holdfast.kernel.errors import StoreUnavailable
+from holdfast.kernel.clock import timeout
+from holdfast.kernel.errors import StoreUnavailable, UsageError
 from holdfast.store.edge import checked
-from holdfast.store.idempotency import KeyBusy, KeyClaim, KeyDone, KeyMismatch, KeyScope
+from holdfast.store.idempotency import (
+    LOST,
+    NOT_ONE_OF_OURS,
+    KeyBusy,
+    KeyClaim,
+    KeyDone,
+    KeyLost,
+    KeyMismatch,
+    KeyScope,
+)
 from holdfast.store.postgres.subject import Subject
+from holdfast.store.postgres.transaction import PostgresTx
 from holdfast.store.records import ABANDONED
 from holdfast.store.statements import Procedure, Statement
 
@@ -17,10 +28,16 @@ _LOOKS = 10  # for a key that is freed just as we look at it
 _THIS = "k.tenant = $1::text AND k.principal = $2::text AND k.route = $3::text AND k.key = $4::text"
 
 
-def begin(scope: KeyScope, key: str, *, fingerprint: str, lease: float) -> Procedure[Begun]:
+def begin(
+    scope: KeyScope, key: str, *, fingerprint: str, lease: float, alone: bool = False
+) -> Procedure[Begun]:
+    """`alone`: each statement commits itself, and need not wait for the disk.
+
+    A server that crashes forgets the claim, and with it all that its holder has stored since: `finish` finds no such token.
+    """
     name = (scope.tenant, scope.principal, scope.route, key)
     for _ in range(_LOOKS):
-        for token, until in (yield Statement(_BEGIN, (*name, fingerprint, float(lease)))):
+        for token, until in (yield Statement(_BEGIN[alone], (*name, fingerprint, float(lease)))):
             return KeyClaim(scope, key, token, until)
         for known, until, response in (yield Statement(_LOOK, name)):
             if known != fingerprint:
@@ -32,14 +49,18 @@ def begin(scope: KeyScope, key: str, *, fingerprint: str, lease: float) -> Proce
 
 
 # Taken when it is new, when its answer was kept long enough, or when the holder's lease has ended.
-_BEGIN = """
+_BEGIN = {
+    alone: f"""
 INSERT INTO holdfast.key AS k (tenant, principal, route, key, fingerprint, token, until)
-VALUES ($1::text, $2::text, $3::text, $4::text, $5::text, nextval('holdfast.token'),
-    holdfast.now() + make_interval(secs => $6::float8))
+SELECT $1::text, $2::text, $3::text, $4::text, $5::text, nextval('holdfast.token'),
+    holdfast.now() + make_interval(secs => $6::float8)
+WHERE {"set_config('synchronous_commit', 'off', true) = 'off'" if alone else "true"}
 ON CONFLICT (tenant, principal, route, key) DO UPDATE SET fingerprint = excluded.fingerprint,
     token = nextval('holdfast.token'), until = holdfast.now() + make_interval(secs => $6::float8), response = NULL
 WHERE k.until <= holdfast.now() AND (k.response IS NOT NULL OR k.fingerprint = excluded.fingerprint)
 RETURNING token, date_part('epoch', until)"""
+    for alone in (False, True)
+}
 _LOOK = f"SELECT k.fingerprint, date_part('epoch', k.until), k.response FROM holdfast.key k WHERE {_THIS}"
 
 
@@ -77,10 +98,29 @@ class Keys(Subject):
     async def begin(
         self, scope: KeyScope, key: str, *, fingerprint: str, lease: float, tx: object | None = None
     ) -> Begun:
-        make = partial(begin, scope, key, fingerprint=fingerprint, lease=lease)
+        make = partial(begin, scope, key, fingerprint=fingerprint, lease=lease, alone=tx is None)
         if (executor := await self._executor(tx)) is None:
             return await self._database.write(make)
         return await executor.run(make())
+
+    async def enter(
+        self, tx: object, scope: KeyScope, key: str, *, fingerprint: str, lease: float, wait: float
+    ) -> Begun:
+        if not isinstance(tx, PostgresTx):
+            raise UsageError(NOT_ONE_OF_OURS)
+        await tx.__aenter__()
+        try:
+            async with timeout(wait):
+                return await tx.run(begin(scope, key, fingerprint=fingerprint, lease=lease))
+        except TimeoutError:
+            return KeyBusy(0.0)
+        except BaseException as error:
+            await tx.__aexit__(type(error), error, error.__traceback__)
+            raise
+
+    async def answer(self, claim: KeyClaim, response: str, *, keep: float, tx: object | None = None) -> None:
+        if not await self.finish(claim, response, keep=keep, tx=tx):
+            raise KeyLost(LOST)
 
     async def finish(self, claim: KeyClaim, response: str, *, keep: float, tx: object | None = None) -> bool:
         make = partial(finish, claim, response, keep=keep)

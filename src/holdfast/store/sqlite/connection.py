@@ -32,6 +32,8 @@ class Db:
 
     def __init__(self, path: str, *, synchronous: str = "FULL", reading: bool = False) -> None:
         self.path = path
+        self._synchronous = synchronous
+        self._is_hasty = False
         try:
             with our_descriptors(path):
                 self.connection = apsw.Connection(path)
@@ -60,15 +62,23 @@ class Db:
             self.connection.close()
             raise
 
-    def begin(self, mode: str) -> None:
-        """BEGIN, or `apsw.BusyError` at once when another process is writing."""
+    def begin(self, mode: str, *, hasty: bool = False) -> None:
+        """BEGIN, or `apsw.BusyError` at once when another process is writing. `hasty`: the commit will not wait for the disk."""
         if _identity(self.path) != self._file:
             raise StoreUnavailable(
                 f"The SQLite file {self.path!r} was deleted or replaced while it was open. Nothing was stored. "
                 "Put it back, or open the store again."
             )
+        if hasty is not self._is_hasty:
+            self._hurry(hasty)
         self.connection.execute(f"BEGIN {mode}")
         self.now = host_now()
+
+    def _hurry(self, hasty: bool) -> None:
+        """A crash of the machine may forget a hasty commit; the next one that waits for the disk keeps it, too."""
+        if self._synchronous == "FULL":
+            self.connection.execute(f"PRAGMA synchronous = {'NORMAL' if hasty else 'FULL'}")
+        self._is_hasty = hasty
 
     def commit(self) -> None:
         self.connection.execute("COMMIT")

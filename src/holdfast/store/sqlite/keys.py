@@ -4,11 +4,22 @@ from __future__ import annotations
 
 from functools import partial
 
+from holdfast.kernel.errors import UsageError
 from holdfast.store.edge import checked
-from holdfast.store.idempotency import KeyBusy, KeyClaim, KeyDone, KeyMismatch, KeyScope
+from holdfast.store.idempotency import (
+    LOST,
+    NOT_ONE_OF_OURS,
+    KeyBusy,
+    KeyClaim,
+    KeyDone,
+    KeyLost,
+    KeyMismatch,
+    KeyScope,
+)
 from holdfast.store.records import ABANDONED
 from holdfast.store.sqlite.connection import Db
 from holdfast.store.sqlite.subject import Subject
+from holdfast.store.sqlite.transaction import SqliteTx
 
 _THIS = "tenant = ? AND principal = ? AND route = ? AND key = ?"
 
@@ -41,6 +52,11 @@ def finish(db: Db, claim: KeyClaim, response: str, *, keep: float) -> bool:
     return bool(db.run(sql, response, db.now + keep, *_name(claim), claim.token))
 
 
+def _answer(db: Db, claim: KeyClaim, response: str, *, keep: float) -> None:
+    if not finish(db, claim, response, keep=keep):
+        raise KeyLost(LOST)
+
+
 def abandon(db: Db, claim: KeyClaim) -> bool:
     sql = f"DELETE FROM holdfast_key WHERE {_THIS} AND token = ? AND response IS NULL"
     return bool(db.run(sql, *_name(claim), claim.token))
@@ -62,8 +78,31 @@ class Keys(Subject):
     async def begin(
         self, scope: KeyScope, key: str, *, fingerprint: str, lease: float, tx: object | None = None
     ) -> KeyClaim | KeyDone | KeyBusy | KeyMismatch:
+        """In haste: a machine that crashes takes the holder with it, and what the holder stores before keeps its claim, too."""
         call = partial(begin, scope=scope, key=key, fingerprint=fingerprint, lease=lease)
-        return await self._file.write(call, tx=tx)
+        return await self._file.write(call, tx=tx, hasty=True)
+
+    async def enter(
+        self,
+        tx: object,
+        scope: KeyScope,
+        key: str,
+        *,
+        fingerprint: str,
+        lease: float,
+        wait: float,  # noqa: ARG002  whoever has the key in a transaction has the write lock, too
+    ) -> KeyClaim | KeyDone | KeyBusy | KeyMismatch:
+        call = partial(begin, scope=scope, key=key, fingerprint=fingerprint, lease=lease)
+        if not isinstance(tx, SqliteTx):
+            raise UsageError(NOT_ONE_OF_OURS)
+        return await tx.enter_with(call)
+
+    async def answer(self, claim: KeyClaim, response: str, *, keep: float, tx: object | None = None) -> None:
+        call = partial(_answer, claim=claim, response=response, keep=keep)
+        if isinstance(tx, SqliteTx):
+            tx.do_last(call)
+        else:
+            await self._file.write(call, tx=tx)
 
     async def finish(self, claim: KeyClaim, response: str, *, keep: float, tx: object | None = None) -> bool:
         return await self._file.write(partial(finish, claim=claim, response=response, keep=keep), tx=tx)

@@ -34,6 +34,7 @@ class Work(Generic[T]):
     call: Callable[[Db], T]
     reply: Reply[T]
     urgent: bool = False
+    hasty: bool = False  # its commit need not wait for the disk
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,11 +93,16 @@ class Served:
         return reply
 
     async def run(
-        self, call: Callable[[Db], T], *, urgent: bool = False, kind: type[Reply[Any]] = Reply
+        self,
+        call: Callable[[Db], T],
+        *,
+        urgent: bool = False,
+        hasty: bool = False,
+        kind: type[Reply[Any]] = Reply,
     ) -> T:
         """The answer comes after the commit. `kind` is how the caller waits: on its loop, or as a thread without one."""
         reply: Reply[T] = kind()
-        self._put(Work(call, reply, urgent))
+        self._put(Work(call, reply, urgent, hasty))
         return await reply
 
     def _put(self, item: object) -> None:

@@ -37,6 +37,7 @@ from holdfast.store.sqlite.queues import Queues
 from holdfast.store.sqlite.reader import Reader
 from holdfast.store.sqlite.sagas import Sagas
 from holdfast.store.sqlite.schedules import Schedules
+from holdfast.store.sqlite.served import Work
 from holdfast.store.sqlite.sessions import Sessions
 from holdfast.store.sqlite.steps import Steps
 from holdfast.store.sqlite.strays import Strays
@@ -203,10 +204,11 @@ class SqliteStore:
     def transaction(self) -> SqliteTx:
         return SqliteTx(self.open_session, self.path, self.wakeups.hint)
 
-    async def open_session(self, reply: type[Reply[Any]], session: Session | None = None) -> Session:
-        return await self._writer.open_session(
-            reply, session
-        )  # of the writer that is there when the block begins
+    async def open_session(
+        self, reply: type[Reply[Any]], session: Session | None = None, first: Work[Any] | None = None
+    ) -> Session:
+        """Of the writer that is there when the block begins."""
+        return await self._writer.open_session(reply, session, first)
 
     def ask_session(self, reply: type[Reply[Any]]) -> Session:
         return self._writer.ask_session(reply)
@@ -238,9 +240,10 @@ class SqliteStore:
         tx: object | None = None,
         urgent: bool = False,
         repeatable: bool = False,
+        hasty: bool = False,
     ) -> T:
         if tx is None:
-            return await self._write(call, urgent=urgent, repeatable=repeatable)
+            return await self._write(call, urgent=urgent, repeatable=repeatable, hasty=hasty)
         return await (await self.joined(tx)).run(call)
 
     async def joined(self, tx: object) -> SqliteTx:
@@ -254,13 +257,13 @@ class SqliteStore:
             raise WrongConnection(f"This session is of {lent.path!r}, and the store is {self.path!r}.")
         return lent
 
-    async def _write(self, call: Callable[[Db], T], *, urgent: bool, repeatable: bool) -> T:
+    async def _write(self, call: Callable[[Db], T], *, urgent: bool, repeatable: bool, hasty: bool) -> T:
         try:
-            return await self._writer.run(call, urgent=urgent)
+            return await self._writer.run(call, urgent=urgent, hasty=hasty)
         except CommitUnknown as unknown:
             if not repeatable:
                 raise
-            return await still_unknown(unknown, self._writer.run(call, urgent=urgent))
+            return await still_unknown(unknown, self._writer.run(call, urgent=urgent, hasty=hasty))
 
     def check(self) -> None:
         """Raise unless it is open, and in this process."""

@@ -18,8 +18,12 @@ class File(Protocol):
         tx: object | None = None,
         urgent: bool = False,
         repeatable: bool = False,
+        hasty: bool = False,
     ) -> T:
-        """`repeatable`: doing it twice is as good as once, so it is, when the answer to the first try was lost."""
+        """`repeatable`: doing it twice is as good as once, so it is, when the answer to the first try was lost.
+
+        `hasty`: a commit of its own need not wait for the disk.
+        """
 
     def check_free(self) -> None:
         """Raise when whoever asks is inside a transaction of its own, and would wait for itself."""

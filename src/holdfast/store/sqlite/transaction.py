@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import os
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable
 from types import TracebackType
-from typing import Any, Self, TypeVar
+from typing import Any, Protocol, Self, TypeVar
 
 import apsw
 
@@ -26,6 +26,12 @@ from holdfast.store.statements import ONE_AT_A_TIME, refuse_end, refuse_what_sta
 T = TypeVar("T")
 
 
+class Begin(Protocol):
+    async def __call__(
+        self, reply: type[Reply[Any]], *, first: Work[Any] | None = None
+    ) -> Session: ...  # that has begun
+
+
 class SqliteTx:
     """`tx.execute`, `tx.fetch`, and what the verbs write through `tx=`: all of it commits together, or none."""
 
@@ -33,7 +39,7 @@ class SqliteTx:
 
     def __init__(
         self,
-        begin: Callable[[type[Reply[Any]]], Awaitable[Session]],
+        begin: Begin,
         path: str,
         hint: Callable[[set[str]], None],
     ) -> None:
@@ -42,12 +48,31 @@ class SqliteTx:
         self.path = path
         self.awaits = Awaits()  # what was asked for in it
         self._session: Session | None = None
+        self._last: Callable[[Db], None] | None = None
 
     async def __aenter__(self) -> Self:
-        if self._session is not None:
-            raise UsageError("A transaction is entered once. Ask for another with hf.transaction().")
+        self._check_new()
         self._session = await self._begin(self.reply)
         return self
+
+    async def enter_with(self, call: Callable[[Db], T]) -> T:
+        """Enter it and do this in it, asked for in one breath: nobody holds the write lock while the answer to the first is on its way."""
+        self._check_new()
+        reply: Reply[T] = self.reply()
+        self._session = await self._begin(self.reply, first=Work(call, reply))
+        try:
+            return await reply
+        except BaseException as error:
+            await self.__aexit__(type(error), error, error.__traceback__)
+            raise
+
+    def do_last(self, call: Callable[[Db], None]) -> None:
+        """With the commit, in one breath. When it raises, all is rolled back, and the block's end says so."""
+        self._last = call
+
+    def _check_new(self) -> None:
+        if self._session is not None:
+            raise UsageError("A transaction is entered once. Ask for another with hf.transaction().")
 
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
@@ -57,7 +82,7 @@ class SqliteTx:
         reply: Reply[None] = self.reply()
         forgotten = self.awaits.at_end(well=kind is None)
         commits = kind is None and forgotten is None
-        self._put(End(reply, commit=commits), reply)
+        self._put(End(reply, commit=commits, last=self._last), reply)
         if commits:
             await reply
             if self.news:

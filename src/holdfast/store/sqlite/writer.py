@@ -50,6 +50,7 @@ class End:
 
     reply: Reply[None]
     commit: bool
+    last: Callable[[Db], None] | None = None  # before the commit
 
 
 class Writer(Served):
@@ -72,9 +73,16 @@ class Writer(Served):
         self._put(session)
         return session
 
-    async def open_session(self, reply: type[Reply[Any]] = Reply, session: Session | None = None) -> Session:
-        """One that has begun: that which was asked for, or a new one."""
+    async def open_session(
+        self,
+        reply: type[Reply[Any]] = Reply,
+        session: Session | None = None,
+        first: Work[Any] | None = None,
+    ) -> Session:
+        """One that has begun: that which was asked for, or a new one. `first` is done as soon as it has begun."""
         session = session or self.ask_session(reply)
+        if first is not None:
+            session.box.put(first)
         try:
             await session.begun
         except BaseException:
@@ -129,7 +137,7 @@ class Writer(Served):
     def _unanswered(self) -> list[Reply[Any]]:
         return [*(work.reply for work in self._works), *(session.begun for session in self._sessions)]
 
-    def _begin(self) -> Waits[None]:
+    def _begin(self, *, hasty: bool = False) -> Waits[None]:
         """Take the write lock, waiting for other processes through the kernel."""
         self._cutoff = float("inf")
         if self._watch is not None:
@@ -141,7 +149,7 @@ class Writer(Served):
         while True:
             yield from self._awake()
             try:
-                self._db.begin("IMMEDIATE")
+                self._db.begin("IMMEDIATE", hasty=hasty)
             except apsw.BusyError as busy:
                 if waited > LOCK_WAIT:
                     raise explain(busy) from busy
@@ -180,7 +188,7 @@ class Writer(Served):
         if not group:
             return
         try:
-            yield from self._begin()
+            yield from self._begin(hasty=all(work.hasty for work in group))
         except Exception as error:  # noqa: BLE001  it is the answer to whoever asked
             answer_all([work.reply for work in group], explained(error))
             return
@@ -265,6 +273,8 @@ class Writer(Served):
             return
         try:
             session.standing.check_commit()
+            if end.last is not None:
+                end.last(self._db)
             self._commit("transaction")
         except CommitUnknown:
             raise

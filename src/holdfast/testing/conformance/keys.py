@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
+from typing import Any
 
-from holdfast.store.idempotency import KeyBusy, KeyClaim, KeyDone, KeyMismatch, KeyScope
-from holdfast.store.ports import Store
+from holdfast.store.idempotency import KeyBusy, KeyClaim, KeyDone, KeyLost, KeyMismatch, KeyScope
+from holdfast.store.ports import Store, Tx
 from holdfast.testing.conformance.harness import Conformance
 from holdfast.testing.conformance.kit import Rollback, raises
 
@@ -23,6 +24,22 @@ async def claim(store: Store, **which: str) -> KeyClaim:
     answer = await begin(store, **which)  # type: ignore[arg-type]
     assert isinstance(answer, KeyClaim), f"the key should be free: {answer}"
     return answer
+
+
+async def enter(
+    store: Store, tx: Tx, *, fingerprint: str = "f", wait: float = 30
+) -> KeyClaim | KeyDone | KeyBusy | KeyMismatch:
+    return await store.keys.enter(tx, SCOPE, "k", fingerprint=fingerprint, lease=30, wait=wait)
+
+
+async def answered_in_one(store: Store, response: str) -> KeyClaim | KeyDone | KeyBusy | KeyMismatch:
+    """Claim the key and answer for it in one transaction, unless it is somebody else's."""
+    tx: Any = store.transaction()
+    found = await enter(store, tx)
+    if isinstance(found, KeyClaim):
+        await store.keys.answer(found, response, keep=600, tx=tx)
+    await tx.__aexit__(None, None, None)
+    return found
 
 
 class KeysConformance(Conformance):
@@ -140,3 +157,47 @@ class KeysConformance(Conformance):
         async with store.transaction() as tx:
             assert await store.keys.finish(taken, "2", keep=600, tx=tx)
         assert await begin(store) == KeyDone("2")
+
+    async def test_a_key_that_is_claimed_in_a_transaction_commits_with_its_answer(self, store: Store) -> None:
+        assert isinstance(await answered_in_one(store, "1"), KeyClaim)
+        assert await answered_in_one(store, "2") == KeyDone("1")
+        assert await begin(store, fingerprint="other") == KeyMismatch()
+
+    async def test_a_claim_in_a_transaction_that_rolls_back_was_never_there(self, store: Store) -> None:
+        tx: Any = store.transaction()
+        assert isinstance(await enter(store, tx), KeyClaim)
+        await tx.__aexit__(Rollback, Rollback(), None)
+        assert isinstance(await answered_in_one(store, "1"), KeyClaim)
+
+    async def test_of_many_transactions_at_once_one_has_the_key_and_the_others_its_answer(
+        self, store: Store
+    ) -> None:
+        clients = [store, await self.second(store), await self.second(store)]
+        answers = await asyncio.gather(*(answered_in_one(clients[n % 3], str(n)) for n in range(9)))
+        done = [answer for answer in answers if not isinstance(answer, KeyClaim)]
+        assert len(done) == 8
+        assert len(set(done)) == 1
+        assert await begin(store) == done[0]
+
+    async def test_a_key_that_another_holds_is_busy_in_a_transaction_too(self, store: Store) -> None:
+        taken = await claim(store)
+        assert await answered_in_one(store, "1") == KeyBusy(taken.until)
+
+    async def test_a_lost_claim_takes_its_transaction_with_it(self, store: Store) -> None:
+        lost = await claim(store)
+        await self.advance(store, 30)
+        taken = await claim(store)
+        with raises(KeyLost):
+            async with store.transaction() as tx:
+                inner = await store.keys.begin(SCOPE, "inner", fingerprint="f", lease=30, tx=tx)
+                assert isinstance(inner, KeyClaim)
+                await store.keys.answer(lost, "late", keep=600, tx=tx)
+        assert isinstance(await begin(store, key="inner"), KeyClaim)
+        assert await store.keys.finish(taken, "mine", keep=600)
+
+    async def test_an_answer_without_a_transaction_is_a_finish(self, store: Store) -> None:
+        taken = await claim(store)
+        await store.keys.answer(taken, "1", keep=600)
+        with raises(KeyLost):
+            await store.keys.answer(taken, "2", keep=600)
+        assert await begin(store) == KeyDone("1")

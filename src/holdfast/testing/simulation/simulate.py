@@ -141,8 +141,8 @@ def _hooked(fleet: Fleet) -> Generator[None, None, None]:
     forget = subscribe(Notes(fleet.history).hear)
     begin, commit = Db.begin, Db.commit
 
-    def begun(db: Db, mode: str) -> None:
-        begin(db, mode)
+    def begun(db: Db, mode: str, *, hasty: bool = False) -> None:
+        begin(db, mode, hasty=hasty)
         if mode == "IMMEDIATE":
             fleet.marks.began()
 

@@ -24,7 +24,8 @@ class Body:
     """Written once, then read from its beginning as often as somebody asks."""
 
     def __init__(self) -> None:
-        self._file: IO[bytes] = tempfile.SpooledTemporaryFile(max_size=IN_MEMORY)  # noqa: SIM115  closed by `close`
+        self._memory = bytearray()
+        self._file: IO[bytes] | None = None
         self.size = 0
 
     @classmethod
@@ -47,17 +48,33 @@ class Body:
             self.size += len(chunk)
             if self.size > most:
                 raise TooLarge
-            self._file.write(chunk)
+            self._write(chunk)
             more = message.get("more_body", False)
 
+    def _write(self, chunk: bytes) -> None:
+        if self._file is None and self.size > IN_MEMORY:
+            self._file = tempfile.TemporaryFile()  # noqa: SIM115  closed by `close`
+            self._file.write(self._memory)
+            self._memory.clear()
+        if self._file is None:
+            self._memory += chunk
+        else:
+            self._file.write(chunk)
+
     def whole(self) -> bytes:
-        self._file.seek(0)
-        return self._file.read()
+        return b"".join(self.chunks())
 
     def chunks(self) -> Iterator[bytes]:
-        self._file.seek(0)
-        while chunk := self._file.read(_CHUNK):
+        position = 0
+        while chunk := self._read(position):
+            position += len(chunk)
             yield chunk
+
+    def _read(self, position: int) -> bytes:
+        if self._file is None:
+            return bytes(self._memory[position:])
+        self._file.seek(position)
+        return self._file.read(_CHUNK)
 
     def receiver(self, after: Receive) -> Receive:
         """What the app receives: the body anew, and then whatever the server says, such as that the client has left."""
@@ -67,8 +84,7 @@ class Body:
             nonlocal position, is_over
             if is_over:
                 return await after()
-            self._file.seek(position)
-            chunk = self._file.read(_CHUNK)
+            chunk = self._read(position)
             position += len(chunk)
             is_over = position >= self.size
             return {"type": "http.request", "body": chunk, "more_body": not is_over}
@@ -76,4 +92,5 @@ class Body:
         return receive
 
     def close(self) -> None:
-        self._file.close()
+        if self._file is not None:
+            self._file.close()

@@ -24,16 +24,22 @@ def fingerprint(scope: Scope, body: Body) -> str:
     found = hashlib.sha256()
     for part in (_VERSION, scope["method"].encode(), path_of(scope).encode(), scope.get("query_string", b"")):
         _add(found.update, part)
-    kind = Message()
-    kind["content-type"] = header(scope, b"content-type") or "application/octet-stream"
-    media, boundary = kind.get_content_type(), kind.get_param("boundary")
+    kind = header(scope, b"content-type") or ""
+    media = kind.partition(";")[0].strip().lower()
     if media == "application/json" or media.endswith("+json"):
         _add_json(found.update, body)
-    elif media.startswith("multipart/") and isinstance(boundary, str) and boundary:
+    elif media.startswith("multipart/") and (boundary := _boundary(kind)):
         _add_parts(found, body, boundary)
     else:
         _add_raw(found.update, body)
     return found.hexdigest()
+
+
+def _boundary(kind: str) -> str | None:
+    message = Message()
+    message["content-type"] = kind
+    found = message.get_param("boundary")
+    return found if isinstance(found, str) else None
 
 
 def _add(update: Callable[[bytes], None], part: bytes) -> None:

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Sequence
 from functools import partial
+from typing import TypeAlias
 
 from holdfast.kernel.clock import monotonic, sleep, timeout
 from holdfast.kernel.errors import TROUBLE, UsageError
@@ -13,9 +14,10 @@ from holdfast.kernel.names import check_int, check_seconds
 from holdfast.kernel.randomness import jittered
 from holdfast.kernel.telemetry import note
 from holdfast.store.idempotency import KeyBusy, KeyClaim, KeyDone, KeyMismatch, KeyScope
-from holdfast.web.asgi import App, Receive, Scope, Send, path_of
+from holdfast.web.asgi import App, Message, Receive, Scope, Send, path_of
 from holdfast.web.idempotency.answers import HEADERS, Answer, unpack
 from holdfast.web.idempotency.body import IN_MEMORY, Body, Gone, TooLarge
+from holdfast.web.idempotency.claiming import Claiming, Elsewhere
 from holdfast.web.idempotency.exchange import Exchange, Program
 from holdfast.web.idempotency.fingerprint import fingerprint
 from holdfast.web.idempotency.flights import Asked, Flight, Flights
@@ -25,6 +27,7 @@ from holdfast.web.idempotency.whose import WhoIs, name_of, principal_of, tenant_
 from holdfast.web.problems import Problem, problem_of, tell_failure
 from holdfast.web.routes import Routes
 
+Receiver: TypeAlias = Callable[[], Receive]  # each run of the handler receives the body anew
 METHODS = frozenset({"POST", "PATCH"})  # the others may be repeated as they are
 _MB = 1024 * 1024
 _FIRST_LOOK, _LONGEST_LOOK = 0.02, 0.5  # seconds between looks at a key that another process holds
@@ -38,6 +41,9 @@ class IdempotencyKeys:
     `request.state.principal` or the Authorization header do. `lease` is how long a handler may take, `wait` how long another request with
     its key waits for the answer before it gets a 409, `keep` how long answers are kept, in seconds. `headers` are those that are given
     again, beside the usual ones. Answers above `most` bytes and requests above `body` bytes are refused.
+
+    `one_commit`: the key is claimed where the handler enters `request_tx`, in that transaction, and not before the handler: one commit
+    instead of two, and nothing to wait for after a death. What the handler does before that may be done again by each try.
     """
 
     def __init__(
@@ -46,6 +52,7 @@ class IdempotencyKeys:
         hf: Program,
         *,
         required: bool = False,
+        one_commit: bool = False,
         routes: Sequence[str] | None = None,
         tenant: WhoIs = tenant_of,
         principal: WhoIs = principal_of,
@@ -58,7 +65,7 @@ class IdempotencyKeys:
     ) -> None:
         if isinstance(routes, str):
             raise UsageError(f"routes is a list of patterns: routes=[{routes!r}].")
-        self._app, self._hf, self._required = app, hf, required
+        self._app, self._hf, self._required, self._one_commit = app, hf, required, one_commit
         self._routes = None if routes is None else Routes(tuple(routes))
         self._tenant, self._principal = tenant, principal
         self._wait = check_seconds("wait", wait)
@@ -75,21 +82,33 @@ class IdempotencyKeys:
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
+        began = False
+
+        async def watched(message: Message) -> None:
+            nonlocal began
+            began = True
+            await send(message)
+
         try:
-            route = self._route(scope)
-            key = None if route is None else read_key(scope)
-            if isinstance(key, Problem):
-                await key.send(scope, send)
-            elif route is not None and key is not None:
-                await self._with_key(scope, receive, send, route, key)
-            elif route is not None and self._required:
-                await MISSING.send(scope, send)
-            else:
-                await self._run(scope, receive, send)
-        except TROUBLE as error:  # of asking for the key: no handler has run
+            await self._answered(scope, receive, watched)
+        except TROUBLE as error:
+            if began:  # by an app that answers what it raises
+                raise
             problem = problem_of(error)
             tell_failure(scope, problem, error)
             await problem.send(scope, send)
+
+    async def _answered(self, scope: Scope, receive: Receive, send: Send) -> None:
+        route = self._route(scope)
+        key = None if route is None else read_key(scope)
+        if isinstance(key, Problem):
+            await key.send(scope, send)
+        elif route is not None and key is not None:
+            await self._with_key(scope, receive, send, route, key)
+        elif route is not None and self._required:
+            await MISSING.send(scope, send)
+        else:
+            await self._run(scope, receive, send)
 
     def _route(self, scope: Scope) -> str | None:
         """What the key is for; None: this request takes none."""
@@ -107,7 +126,7 @@ class IdempotencyKeys:
             return
         try:
             asked = Asked(self._whose(scope, route), key, await _fingerprint(scope, body))
-            await self._first_or_again(scope, body.receiver(receive), send, asked)
+            await self._first_or_again(scope, partial(body.receiver, receive), send, asked)
         finally:
             body.close()
 
@@ -115,22 +134,22 @@ class IdempotencyKeys:
         tenant, principal = self._tenant(scope), self._principal(scope)
         return KeyScope(name_of("tenant", tenant), name_of("principal", principal), name_of("route", route))
 
-    async def _first_or_again(self, scope: Scope, receive: Receive, send: Send, asked: Asked) -> None:
+    async def _first_or_again(self, scope: Scope, receiver: Receiver, send: Send, asked: Asked) -> None:
         """Run it, or answer as it was answered, or wait until one of the two can be done."""
         until = monotonic() + self._wait
-        while not await self._try(scope, receive, send, asked, until):
+        while not await self._try(scope, receiver, send, asked, until):
             if monotonic() >= until:
                 note("request.repeated", key=asked.key, what="busy")
                 await BUSY.send(scope, send)
                 return
 
-    async def _try(self, scope: Scope, receive: Receive, send: Send, asked: Asked, until: float) -> bool:
+    async def _try(self, scope: Scope, receiver: Receiver, send: Send, asked: Asked, until: float) -> bool:
         """Whether it is answered."""
         flight = self._flights.find(asked)
         if flight is None:
             flight = self._flights.begin(asked)
             try:
-                return await self._fly(scope, receive, send, flight, until)
+                return await self._fly(scope, receiver, send, flight, until)
             finally:
                 self._flights.end(flight)
         if flight.asked.fingerprint != asked.fingerprint:
@@ -143,14 +162,27 @@ class IdempotencyKeys:
             return True
         return False
 
-    async def _fly(self, scope: Scope, receive: Receive, send: Send, flight: Flight, until: float) -> bool:
+    async def _fly(self, scope: Scope, receiver: Receiver, send: Send, flight: Flight, until: float) -> bool:
         """The one of this process that asks the database. False: nothing was sent, and the key may be free."""
-        match await self._begun(flight.asked, until):
-            case KeyClaim() as claim:
-                run = Run(self._app, Exchange(self._hf), claim, self._terms)
-                await run.run(scope, receive, send)
-                flight.land(run.kept)
-                return not run.is_lost
+        if self._one_commit:
+            claiming = Claiming(self._hf.store.keys, flight.asked, lease=self._terms.lease, until=until)
+            exchange = Exchange(self._hf, claims=claiming)
+        else:
+            found = await self._begun(flight.asked, until)
+            if not isinstance(found, KeyClaim):
+                return await self._told(found, scope, send, flight)
+            exchange = Exchange(self._hf, claim=found)
+        run = Run(self._app, exchange, self._terms, key=flight.asked.key, keeps=flight.land)
+        await run.run(scope, receiver(), send)
+        if exchange.elsewhere is None:
+            return not run.is_lost
+        if isinstance(exchange.elsewhere, KeyBusy):
+            await sleep(min(jittered(_LONGEST_LOOK), max(0.0, until - monotonic())))
+        return await self._told(exchange.elsewhere, scope, send, flight)
+
+    async def _told(self, found: Elsewhere, scope: Scope, send: Send, flight: Flight) -> bool:
+        """Whether it is answered: with what another request has brought."""
+        match found:
             case KeyDone(response):
                 answer = unpack(response)
                 flight.land(answer)
@@ -178,7 +210,8 @@ class IdempotencyKeys:
             pause = min(2 * pause, _LONGEST_LOOK)
 
     async def _run(self, scope: Scope, receive: Receive, send: Send) -> None:
-        await Run(self._app, Exchange(self._hf), None, self._terms).run(scope, receive, send)
+        run = Run(self._app, Exchange(self._hf), self._terms, keeps=lambda _: None)
+        await run.run(scope, receive, send)
 
 
 async def _fingerprint(scope: Scope, body: Body) -> str:

@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Callable, Collection
 from functools import partial
 
 import msgspec
 
 from holdfast.kernel.clock import recover, timeout
-from holdfast.kernel.errors import TROUBLE, HoldfastError
+from holdfast.kernel.errors import TROUBLE
 from holdfast.kernel.spawn import to_its_end
 from holdfast.kernel.telemetry import note
+from holdfast.store.fleet_ports import Keys
 from holdfast.store.idempotency import KeyClaim
 from holdfast.web.asgi import App, Message, Receive, Scope, Send
 from holdfast.web.idempotency.answers import Answer, Gathered, pack
-from holdfast.web.idempotency.exchange import IN_SCOPE, Exchange
+from holdfast.web.idempotency.exchange import IN_SCOPE, Exchange, NotKept
 from holdfast.web.problems import Problem, problem_of, tell_failure
 
 _TRIES, _REST = 3, 0.2  # to keep an answer whose rows are committed already
@@ -35,23 +36,25 @@ class Terms(msgspec.Struct, frozen=True):
         return self.lease * _MARGIN
 
 
-class NotKept(HoldfastError):
-    """What the handler wrote is rolled back although it went well: the rest of it, such as tasks behind the answer, must not run."""
-
-
 class Run:
-    """`kept` is what was kept for the key, `is_lost` that another holds it by now and nothing was sent."""
+    """`keeps` hears what was kept for the key; `is_lost`: another holds it by now, and nothing was sent."""
 
-    def __init__(self, app: App, exchange: Exchange, claim: KeyClaim | None, terms: Terms) -> None:
-        self._app, self._exchange, self._claim, self._terms = app, exchange, claim, terms
+    def __init__(
+        self, app: App, exchange: Exchange, terms: Terms, *, key: str = "", keeps: Callable[[Answer], None]
+    ) -> None:
+        self._app, self._exchange, self._terms, self._key, self._keeps = app, exchange, terms, key, keeps
         self._gathered = Gathered(terms.most)
-        self._is_over = False  # what the app still sends comes too late
-        self.kept: Answer | None = None
+        self._is_answered = False
         self.is_lost = False
+
+    @property
+    def _is_over(self) -> bool:
+        """What the app still sends comes too late."""
+        return self._is_answered or self.is_lost or self._exchange.elsewhere is not None
 
     async def run(self, scope: Scope, receive: Receive, send: Send) -> None:
         self._scope, self._send = {**scope, IN_SCOPE: self._exchange}, send
-        if self._claim is None:
+        if not self._exchange.has_key:
             await self._guarded(receive, self._pass_on)
             return
         self._scope["extensions"] = {}  # files that the server sends by itself would not be seen here
@@ -72,6 +75,8 @@ class Run:
         except BaseException as error:
             if not self._is_over:
                 await to_its_end(self._take_back(error))
+            if self._exchange.elsewhere is not None and isinstance(error, Exception):
+                return  # whatever the app has made of being told to end
             raise
         if not self._is_over and not self._exchange.is_answered:
             await self._take_back(RuntimeError("The app has not answered."))
@@ -109,8 +114,8 @@ class Run:
         else:
             kept = answer.kept(self._terms.headers)
             await self._committed(kept)
-            self.kept = kept
-        self._is_over = True
+            self._keeps(kept)
+        self._is_answered = True
         await answer.send(self._send)
 
     async def _committed(self, kept: Answer | None) -> None:
@@ -123,37 +128,47 @@ class Run:
             await self._give_up(problem, error)
             raise NotKept from error
         if not is_mine:
-            note("request.key_lost", key=self._claim and self._claim.key)
-            self._is_over = self.is_lost = True
+            note("request.key_lost", key=self._key)
+            self.is_lost = True
             raise NotKept
 
     async def _commit(self, kept: Answer | None) -> bool:
-        if self._claim is None or kept is None:
+        if kept is None:
             return await self._exchange.commit(None)
-        keys = self._exchange.store.keys
-        finish = partial(keys.finish, self._claim, pack(kept), keep=self._terms.keep)
         if self._exchange.is_writing:
-            return await self._exchange.commit(lambda tx: finish(tx=tx))
+            return await self._finish(kept)
         for _ in range(_TRIES - 1):  # the handler has done its work: only its answer is missing
             try:
-                return await finish()
+                return await self._finish(kept)
             except TROUBLE:
                 await recover(_REST)
-        return await finish()
+        return await self._finish(kept)
+
+    async def _finish(self, kept: Answer) -> bool:
+        if self._exchange.claims_late:
+            await self._exchange.begin()
+        if (claim := self._exchange.claim) is None:
+            raise NotKept
+        keys = self._exchange.store.keys
+        return await self._exchange.commit(partial(_kept, keys, claim, pack(kept), self._terms.keep))
 
     async def _give_up(self, problem: Problem, error: BaseException | None) -> None:
         await to_its_end(self._take_back(error or _Refusing()))
-        self._is_over = self._exchange.is_answered = True
+        self._is_answered = self._exchange.is_answered = True
         await problem.send(self._scope, self._send)
 
     async def _take_back(self, error: BaseException) -> None:
         """Nothing is kept, and the key is free. Where the database does not answer, its lease ends."""
         try:
             await self._exchange.roll_back(error)
-            if self._claim is not None:
-                await self._exchange.store.keys.abandon(self._claim)
+            if self._exchange.claim is not None:
+                await self._exchange.store.keys.abandon(self._exchange.claim)
         except TROUBLE as trouble:
-            note("request.key_kept", key=self._claim and self._claim.key, error=repr(trouble))
+            note("request.key_kept", key=self._key, error=repr(trouble))
+
+
+async def _kept(keys: Keys, claim: KeyClaim, response: str, keep: float, tx: object | None) -> None:
+    await keys.answer(claim, response, keep=keep, tx=tx)
 
 
 class _Refusing(Exception):

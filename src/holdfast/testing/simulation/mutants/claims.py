@@ -125,8 +125,8 @@ def _the_clients_clock(stack: ExitStack) -> None:
     """times are read from the wall clock of whoever asks"""
     original = Db.begin
 
-    def begin(db: Db, mode: str) -> None:
-        original(db, mode)
+    def begin(db: Db, mode: str, *, hasty: bool = False) -> None:
+        original(db, mode, hasty=hasty)
         db.now = current().now()
 
     replace(stack, Db, "begin", begin)
