@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from bisect import bisect_left
+from collections import Counter
 from collections.abc import Mapping, Sequence
+from functools import partial
 
 from holdfast.jobs.counting import Timed
 from holdfast.kernel.outcomes import Cancel, Dead, Done, Outcome, Retry, Snooze, Unknown
@@ -22,6 +24,7 @@ OUTCOMES: dict[type[Outcome], str] = {
     Dead: "dead",
     Unknown: "unknown",
 }
+_BUCKET = partial(bisect_left, SECONDS)  # which a time falls into
 _LONGEST_LINE = 128  # bytes
 _LINES = ROOM // _LONGEST_LINE
 
@@ -71,6 +74,12 @@ class Times:
         self.places = [-1] * (len(SECONDS) + 1)
         self.sum = histogram.place(labels, "s")
 
+    def add(self, numbers: memoryview[float], times: Sequence[float]) -> None:
+        """All of a batch at once: each number is written once."""
+        for bucket, count in Counter(map(_BUCKET, times)).items():
+            numbers[self.places[bucket] if self.places[bucket] >= 0 else self.new(bucket)] += count
+        numbers[self.sum] += sum(times)
+
     def new(self, bucket: int) -> int:
         """The place of a bucket that nothing has fallen into yet."""
         place = self.places[bucket] = self._histogram.place(self._labels, "b", self._histogram.ends[bucket])
@@ -106,6 +115,8 @@ class CountedFlight:
     def _sent(self, finishes: Sequence[Finish]) -> None:
         self._land()
         self._turn, of = ledger.turn, self._counts.of
+        if ledger.folder is None:
+            return  # the numbers die with this process: nobody would read what it has written down
         task = queue = ""  # most of a batch have the same
         for first in range(0, len(finishes), _LINES):
             if (block := ledger.journal.take()) is None:
@@ -148,7 +159,8 @@ class CountedFlight:
     ) -> dict[int, float]:
         """How many of each outcome; their times are added at once."""
         counted: dict[int, float] = {}
-        numbers, of, task, queue = ledger.cells.numbers, self._counts.of, "", ""
+        times: dict[Series, tuple[list[float], list[float]]] = {}
+        of, task, queue = self._counts.of, "", ""
         for finish, ok in zip(finishes, accepted, strict=True):
             if not ok:
                 continue
@@ -156,18 +168,17 @@ class CountedFlight:
             if claim.task != task or claim.queue != queue:
                 task, queue = claim.task, claim.queue
                 series = of(queue, task)
-                ends, wait, run = series.ends, series.wait, series.run
+                ends, (ran, waited) = series.ends, times.setdefault(series, ([], []))
             place = ends[type(finish.outcome)][0]
             counted[place] = counted.get(place, 0.0) + 1.0
             timed = runs.get((claim.job_id, claim.token))
             if timed is not None and (took := timed.took) is not None:
-                bucket = bisect_left(SECONDS, took)
-                numbers[run.places[bucket] if run.places[bucket] >= 0 else run.new(bucket)] += 1.0
-                numbers[run.sum] += took
-                waited = timed.waited
-                bucket = bisect_left(SECONDS, waited)
-                numbers[wait.places[bucket] if wait.places[bucket] >= 0 else wait.new(bucket)] += 1.0
-                numbers[wait.sum] += waited
+                ran.append(took)
+                waited.append(timed.waited)
+        numbers = ledger.cells.numbers
+        for series, (ran, waited) in times.items():
+            series.run.add(numbers, ran)
+            series.wait.add(numbers, waited)
         return counted
 
     def _land(self) -> None:
