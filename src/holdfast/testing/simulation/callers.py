@@ -125,6 +125,7 @@ def new_job(life: Life, op: Op, place: int, spec: JobSpec) -> NewJob:
         at=None if spec.at is None else life.fleet.plan.epoch + spec.at,
         expires=spec.expires,
         unique=spec.unique,
+        replace=spec.replace,
         ordered=spec.ordered,
         concurrency=spec.concurrency,
         concurrency_limit=None if spec.concurrency is None else SLOTS[spec.concurrency],

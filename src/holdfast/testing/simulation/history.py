@@ -17,6 +17,7 @@ from holdfast.testing.simulation.process import running
 T = TypeVar("T")
 Kind = Literal["invoke", "ok", "fail", "unknown", "event"]
 # Errors that promise that nothing was stored.
+BY_LOOK = "a look decides"  # the verb of what a look says of an effect
 REFUSALS = (StoreUnavailable, StoreFull, TransactionEnded)
 
 

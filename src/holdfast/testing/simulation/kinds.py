@@ -22,6 +22,7 @@ from holdfast.testing.simulation.guards.provider import Provider as GuardedProvi
 from holdfast.testing.simulation.guards.watched import GuardedStore
 from holdfast.testing.simulation.history import History
 from holdfast.testing.simulation.plan import Plan
+from holdfast.testing.simulation.replacing import with_replacing
 from holdfast.testing.simulation.sagas import end_state as sagas_end
 from holdfast.testing.simulation.sagas import node as sagas_node
 from holdfast.testing.simulation.sagas import operator as sagas_operator
@@ -45,7 +46,9 @@ def _open(path: str, _: History) -> SqliteStore:
 
 
 def _store_plan(seed: int) -> Plan:
-    return msgspec.structs.replace(plan.make_plan(seed), stepping=is_stepping(seed))
+    made = plan.make_plan(seed)
+    ops = with_replacing(seed, made.ops, len(made.skews), made.queues[0])
+    return msgspec.structs.replace(made, ops=ops, stepping=is_stepping(seed))
 
 
 def _nothing(_: Life | Fleet) -> None:

@@ -44,6 +44,7 @@ class JobSpec(msgspec.Struct, frozen=True, kw_only=True):
     at: float | None = None  # seconds after the plan's epoch
     expires: float | None = None
     unique: str | None = None
+    replace: bool = False  # the one that stands under that key
     ordered: str | None = None
     concurrency: str | None = None
     tenant: str | None = None

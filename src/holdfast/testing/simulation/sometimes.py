@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Iterator
 
 from holdfast.store.idempotency import KeyBusy, KeyDone, KeyMismatch
+from holdfast.store.states import State
 from holdfast.testing.simulation.alerts import sometimes as alerts
 from holdfast.testing.simulation.checkers import Run
 from holdfast.testing.simulation.events import sometimes as events
@@ -61,6 +62,8 @@ _SEEN = [
     "transaction cut off",
     "write lock waited for too long",
     "unique key taken",
+    "queued job replaced",
+    "job not replaced: it ran",
     "too many waiting",
     "waited for its turn",
     "waited for its time",
@@ -93,6 +96,8 @@ _NOT_BY_WORKERS = {
     "held by hand",
     "outcomes of several kinds in one call",  # their program has handlers of ends, and writes those one by one
     "transaction cut off",
+    "queued job replaced",
+    "job not replaced: it ran",
     "write lock waited for too long",
     "pruned",
     "epoch raised",
@@ -214,6 +219,7 @@ def _moved(entry: Entry) -> Iterator[str]:
 # --- what the clients saw ---
 
 _EVENTS = {"killed": "process killed", "paused": "process paused", "drained": "drained"}
+_WAS = {State.RUNNING: "ran"}
 _OUTCOMES = {"Retry": "retried", "Snooze": "snoozed"}
 
 
@@ -259,6 +265,12 @@ def _ok(call: Call) -> Iterator[str]:
         case "enqueue" | "transaction":
             if not all(stored.created for stored in call.answer):
                 yield "unique key taken"
+            for standing in (stored.standing for stored in call.answer if stored.standing is not None):
+                yield (
+                    "queued job replaced"
+                    if standing.replaced
+                    else f"job not replaced: it {_WAS.get(standing.state, 'was')}"
+                )
             if call.verb == "enqueue" and call.asked[2]:
                 yield "unknown enqueue repeated"
         case "acquire" if call.answer is None:

@@ -6,6 +6,7 @@ from collections import defaultdict
 from collections.abc import Iterator
 
 from holdfast.testing.simulation.checkers.run import Run
+from holdfast.testing.simulation.history import BY_LOOK
 from holdfast.testing.simulation.ledger import Entry
 
 
@@ -101,7 +102,7 @@ def windows(run: Run) -> Iterator[str]:
 
 _MAKE_READY = frozenset({
     "claim", "claim_suspect", "finish", "release", "hold", "cancel", "rescue", "rescue_worker", "expire", "repair",
-    "resolve", "give up",
+    "resolve", "give up", BY_LOOK,
 })  # fmt: skip
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from holdfast.testing.simulation.checkers.run import IN_TRANSACTION, Run
-from holdfast.testing.simulation.history import Call
+from holdfast.testing.simulation.history import BY_LOOK, Call
 from holdfast.testing.simulation.ledger import Entry, Made
 from holdfast.testing.simulation.plan import KEEP
 
@@ -156,7 +156,7 @@ def kept(run: Run) -> Iterator[str]:
 
 def decided(run: Run) -> Iterator[str]:
     """What is dead, or of unknown outcome, does not run again by itself; a person's decision is written down."""
-    resolves = run.history.of("resolve")
+    resolves = run.history.of("resolve", BY_LOOK)
     audited = {
         (entry.id, entry.step) for entry in run.ledger.of("audit") if entry.reason == "unknown.resolve"
     }

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 import msgspec
 
 from holdfast.testing.simulation.checkers.run import Run
-from holdfast.testing.simulation.history import Call, Event
+from holdfast.testing.simulation.history import BY_LOOK, Call, Event
 from holdfast.testing.simulation.ledger import Entry
 
 Subject = tuple[str, str]  # a job and the name of its step or effect
@@ -20,7 +20,7 @@ _SAME = 1e-3
 
 def fenced(run: Run) -> Iterator[str]:
     """I5: a run writes of its steps while it holds the newest token; else a person who decides, or whoever ends the job."""
-    resolves, ends = run.history.of("resolve"), _ends(run)
+    resolves, ends = run.history.of("resolve", "looked", BY_LOOK), _ends(run)
     about_sagas = run.history.of("retry a saga", "settle a saga", "cancel a saga")
     state: dict[str, Entry] = {}
     for entry in run.ledger.entries:

@@ -10,7 +10,7 @@ import msgspec
 
 from holdfast.testing.simulation.faults import BODY_POINTS, Fault
 from holdfast.testing.simulation.plan import CHAOS, Beat, JobSpec, Op, Plan
-from holdfast.testing.simulation.service.acts import NAMES
+from holdfast.testing.simulation.service.acts import LOOKED_UP_AGAIN, NAMES
 from holdfast.testing.simulation.service.provider import DIALLING, SLOWEST
 
 TASKS = ("acting", "acting", "hasty")
@@ -28,6 +28,26 @@ def with_acts(plan: Plan) -> Plan:
     more = [_op(rng, len(plan.ops) + place, nodes, names, plan.queues) for place in range(rng.randint(2, 5))]
     faults = (*plan.faults, *_faults(rng, nodes))
     return msgspec.structs.replace(plan, ops=(*plan.ops, *more), faults=faults, settle=settle(faults))
+
+
+def with_looks(plan: Plan) -> Plan:
+    """In some of the seeds: effects that are looked up again on a schedule."""
+    rng = random.Random(f"looks:{plan.seed}")
+    if rng.random() < 0.6:
+        return plan
+    nodes = len(plan.skews)
+    acts = ((LOOKED_UP_AGAIN,), (LOOKED_UP_AGAIN, LOOKED_UP_AGAIN), ("sequence", LOOKED_UP_AGAIN))
+    more = [
+        _op(rng, len(plan.ops) + place, nodes, (LOOKED_UP_AGAIN,), plan.queues)
+        for place in range(rng.randint(1, 3))
+    ]
+    more = [
+        msgspec.structs.replace(
+            op, jobs=tuple(msgspec.structs.replace(job, acts=rng.choice(acts)) for job in op.jobs)
+        )
+        for op in more
+    ]
+    return msgspec.structs.replace(plan, ops=(*plan.ops, *more), settle=settle(plan.faults))
 
 
 def settle(faults: Sequence[Fault]) -> float:

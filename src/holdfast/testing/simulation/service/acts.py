@@ -17,7 +17,10 @@ from holdfast.kernel.errors import HoldfastError, StepFailed
 from holdfast.testing.simulation.fleet import Life
 from holdfast.testing.simulation.service.provider import KEY_TTL, Asked, Provider, Refused
 
+LOOKS = 4  # of one effect, that of its run too
+
 _AGAIN = Backoff(attempts=2, first=0.2, ceiling=0.4)
+_LOOKS = Backoff(attempts=LOOKS, first=1.0, ceiling=3.0)
 
 
 class Broken(Exception):
@@ -90,6 +93,9 @@ class Acts:
     async def looked_up(self, name: str) -> None:
         await self._effect(name, "at_most_once", looks=True)
 
+    async def looked_up_again(self, name: str) -> None:
+        await self._effect(name, "at_most_once", looks=True, look_again=_LOOKS)
+
     async def often(self, name: str) -> None:
         looks = self._provider.chance("looks", self._job.id, name).random() < 0.3
         await self._effect(name, "at_least_once", looks=looks)
@@ -136,7 +142,9 @@ class Acts:
             raise Broken(f"run {number} of {name} broke")
         return f"run {number}"
 
-    async def _effect(self, name: str, policy: Policy, *, looks: bool = False) -> None:
+    async def _effect(
+        self, name: str, policy: Policy, *, looks: bool = False, look_again: Backoff | None = None
+    ) -> None:
         chance = self._provider.chance("options", self._job.id, name)
         key = self._job.key_for(name) if policy == "keyed" else None
         options: dict[str, Any] = {
@@ -144,6 +152,7 @@ class Acts:
             "not_done": (Refused,),
             "key_ttl": KEY_TTL,
             "settle": self._life.fleet.plan.settle,
+            "look_again": look_again,
             "retry": chance.choice((None, _AGAIN)),
             "timeout": chance.choice((None, None, 2.5)),
         }
@@ -188,4 +197,6 @@ _ACTS: dict[str, Callable[[Acts, str], Awaitable[None]]] = {
     "effects beside": Acts.effects_beside,
     "impatient": Acts.impatient,
 }
-NAMES = tuple(_ACTS)
+NAMES = tuple(_ACTS)  # from which all seeds draw
+LOOKED_UP_AGAIN = "looked up again"
+_ACTS[LOOKED_UP_AGAIN] = Acts.looked_up_again

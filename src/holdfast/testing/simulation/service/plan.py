@@ -25,7 +25,7 @@ from holdfast.testing.simulation.plan import (
     with_faults,
     with_pauses,
 )
-from holdfast.testing.simulation.service.acting import with_acts
+from holdfast.testing.simulation.service.acting import with_acts, with_looks
 
 MISSED = ("latest", "all", "skip")
 _BEFORE = 15.0  # seconds before what is to be seen: the jump of a clock, or a nominal time
@@ -59,7 +59,7 @@ def make_plan(seed: int) -> Plan:
         supervised=tuple(rng.random() < 0.5 for _ in range(nodes)),
         downtime=rng.choice((0.0, 3600.0, 3 * 3600.0)),
     )
-    return with_acts(_with_ticks(plan))
+    return with_looks(with_acts(_with_ticks(plan)))
 
 
 def _with_ticks(plan: Plan) -> Plan:

@@ -17,6 +17,7 @@ from holdfast.testing.simulation.process import Process, running
 
 DIALLING = 2.0  # seconds, at most, until a request leaves its caller
 KEY_TTL = 12.0  # seconds for which tasks believe that a key is remembered
+_BLIND = 0.3  # of what is looked up again can never be told
 SLOWEST = 5.0  # seconds, at most, from there until it is accepted
 
 
@@ -62,6 +63,7 @@ class Provider:
         self._calls: Counter[tuple[str, str]] = Counter()
         self._requests: dict[tuple[str, str], list[Request]] = defaultdict(list)
         self._accepted: dict[tuple[str, str], str] = {}  # the answer to the first
+        self._lookups: Counter[tuple[str, str, int]] = Counter()
         self._keys: dict[str, tuple[str, float]] = {}  # the answer, and when it was given
 
     # --- asked by tasks ---
@@ -89,9 +91,14 @@ class Provider:
 
     async def find(self, asked: Asked) -> Any:
         """For `reconcile`. What is on its way is not found."""
-        chance = self.chance("lookup", asked.job_id, asked.effect, asked.token)
+        subject = asked.job_id, asked.effect, asked.token
+        again = (self._lookups[subject],) if self._lookups[subject] else ()
+        self._lookups[subject] += 1
+        chance = self.chance("lookup", *subject, *again)
         await sleep(chance.choice((0.02, 0.3)))
         drawn, answer = chance.random(), self._accepted.get((asked.job_id, asked.effect))
+        if again and self.chance("blind", *subject).random() < _BLIND:
+            drawn = 0.15
         said = "fails" if drawn < 0.1 else "CannotTell" if drawn < 0.2 else "Found" if answer else "NotFound"
         self._history.event("lookup", (asked.job_id, asked.effect, asked.token, said))
         match said:

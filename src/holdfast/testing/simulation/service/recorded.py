@@ -7,6 +7,7 @@ from functools import partial
 from types import TracebackType
 from typing import Any
 
+from holdfast.jobs.lookups import LOOKED_BY
 from holdfast.kernel.outcomes import Done, Outcome, Retry, Snooze
 from holdfast.store.records import Claim, Enqueued, Finish, Lease, NewJob, Pruned, Renewal, Rescue
 from holdfast.store.sqlite.claims import Claims
@@ -19,8 +20,8 @@ from holdfast.store.sqlite.store import SqliteStore
 from holdfast.store.sqlite.subject import File
 from holdfast.store.sqlite.transaction import SqliteTx
 from holdfast.store.states import Held
-from holdfast.store.steps import Step, StepRecord
-from holdfast.testing.simulation.history import Call, History
+from holdfast.store.steps import Resolved, Step, StepRecord
+from holdfast.testing.simulation.history import BY_LOOK, Call, History
 
 Asked = list[tuple[str, int, str, float]]
 
@@ -222,6 +223,19 @@ class RecordedSteps(Steps):
 
     async def load(self, job_id: str, generation: int) -> list[StepRecord]:
         return await self._history.call("load", (job_id, 0), partial(super().load, job_id, generation))
+
+    async def resolve(
+        self, job_id: str, *, actor: str, done: bool, effect: str | None = None, **rest: Any
+    ) -> Resolved:
+        """Of a look-up; what the operator decides is told by himself."""
+        work = partial(super().resolve, job_id, actor=actor, done=done, effect=effect, **rest)
+        return await (
+            self._history.call(BY_LOOK, (job_id, effect, done), work) if actor == LOOKED_BY else work()
+        )
+
+    async def looked(self, job_id: str, token: int, *, after: float | None, counted: bool = True) -> bool:
+        work = partial(super().looked, job_id, token, after=after, counted=counted)
+        return await self._history.call("looked", (job_id, token, after, counted), work)
 
 
 class RecordedKept(Kept):

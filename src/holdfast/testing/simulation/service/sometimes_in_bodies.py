@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from holdfast.testing.simulation.checkers.run import Run
+from holdfast.testing.simulation.history import BY_LOOK
 from holdfast.testing.simulation.ledger import Entry
 
 SEEN = [
@@ -14,6 +15,9 @@ SEEN = [
     "effect not found, and put off until it has settled",
     "lookup could not tell",
     "lookup failed",
+    "look has found it",
+    "look has found nothing",
+    "look in vain",
     "keyed effect repeated",
     "key too old to be repeated",
     "handled failure raised again",
@@ -26,6 +30,7 @@ SEEN = [
 def seen(run: Run) -> Iterator[str]:
     yield from _in_events(run)
     yield from _in_lookups(run)
+    yield from _in_looks(run)
     yield from _in_records(run)
     yield from _in_accepted(run)
 
@@ -58,9 +63,18 @@ def _in_lookups(run: Run) -> Iterator[str]:
                 yield "effect not found, and put off until it has settled"
 
 
+def _in_looks(run: Run) -> Iterator[str]:
+    for call in run.history.of(BY_LOOK):
+        if call.kind == "ok" and call.answer.outcome != "not_unknown":
+            yield "look has found it" if call.asked[2] else "look has found nothing"
+    for call in run.history.of("looked"):
+        if call.kind == "ok" and call.answer and call.asked[3]:
+            yield "look in vain"
+
+
 def _in_records(run: Run) -> Iterator[str]:
     begun: dict[tuple[str, str | None], Entry] = {}
-    resolves = run.history.of("resolve")
+    resolves = run.history.of("resolve", BY_LOOK)
     for entry in run.ledger.of("step"):
         if entry.progress == "begun":
             begun[entry.id, entry.name] = entry

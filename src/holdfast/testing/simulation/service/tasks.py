@@ -11,7 +11,8 @@ from holdfast.guards.backoff import Backoff
 from holdfast.jobs.control import Cancel, Reject, Retry, Snooze
 from holdfast.jobs.cron import Cron
 from holdfast.jobs.hooks import Middleware
-from holdfast.jobs.job import Job
+from holdfast.jobs.job import Job, attempt_of
+from holdfast.jobs.look import Look
 from holdfast.jobs.registry import Registry
 from holdfast.jobs.schedule import Schedule
 from holdfast.jobs.task import Sender
@@ -97,6 +98,8 @@ class Watch(Middleware):
         self._life = life
 
     async def run(self, job: Job, call_next: Callable[[], Awaitable[Any]]) -> Any:
+        if isinstance(attempt_of(job), Look):
+            return await call_next()  # it is no run
         history, claim = self._life.history, (job.id, job.token)
         history.event("body", (*claim, job.attempt, job.queue))
         try:
