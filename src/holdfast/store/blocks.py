@@ -37,9 +37,14 @@ class Blocks:
     def leave(self, owner: object) -> None:
         self._open.pop(owner, None)
 
+    def mine(self) -> Block | None:
+        """The open transaction of whoever asks."""
+        block = self._open.get(whoever()) if self._open else None
+        return block if block is not None and block.is_open else None
+
     def check_free(self) -> None:
         """Raise when whoever asks is inside a transaction of its own."""
-        if self._open and (block := self._open.get(whoever())) is not None and block.is_open:
+        if self.mine() is not None:
             raise inside()
 
 

@@ -374,3 +374,25 @@ async def test_settings_that_could_lose_acknowledged_jobs_are_refused(postgres_u
     store = PostgresStore(f"{postgres_url}?synchronous_commit=off")
     with pytest.raises(UnsupportedStore, match="synchronous_commit"):
         await store.open()
+
+
+async def test_the_time_inside_a_transaction_needs_no_second_connection(postgres_url):
+    """Tasks that hold all connections and ask for the time would wait for each other."""
+    store = PostgresStore(f"{postgres_url}?pool_size=3&pool_wait=0.5")
+    await store.open()
+    both_hold = asyncio.Barrier(2)
+
+    async def ask():
+        async with store.transaction() as tx:
+            await tx.fetch("SELECT 1")
+            await both_hold.wait()
+            return await store.now()
+
+    one, two = await asyncio.gather(ask(), ask())
+    assert abs(one - two) < 5
+    with pytest.raises(TransactionEnded):
+        async with store.transaction() as tx:
+            with pytest.raises(StatementError):
+                await tx.fetch("SELECT nothing FROM nowhere")
+            assert await store.now() >= one  # it can be asked also when the transaction has failed
+    await store.close()
