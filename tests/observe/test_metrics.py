@@ -55,6 +55,17 @@ async def over(hf):
     await until(none_waits)
 
 
+async def test_claims_that_bring_jobs_are_timed(hf):
+    app, (end, _, _) = metrics(hf), declare(hf)
+    await end.enqueue_many([end.bind("well", n) for n in range(3)])
+    async with hf.worker():
+        await over(hf)
+    found = await scraped(app)
+    assert found.total("holdfast_job_runs_total", outcome="succeeded", **DEFAULT) == 3
+    assert 1 <= found("holdfast_claim_seconds_count") <= 3, "claims that bring nothing are not counted"
+    assert 0 < found("holdfast_claim_seconds_sum") < 30
+
+
 async def test_runs_are_counted_as_the_database_has_them(hf):
     app, (end, commit, wait) = metrics(hf), declare(hf)
     for how, number in {"well": 7, "dead": 3, "cancel": 2, "again": 4, "snooze": 1}.items():

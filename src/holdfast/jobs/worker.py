@@ -27,7 +27,7 @@ from holdfast.kernel.crashpoints import crashpoint
 from holdfast.kernel.outcomes import Done
 from holdfast.kernel.randomness import jittered
 from holdfast.kernel.spawn import end, spawn
-from holdfast.kernel.telemetry import note
+from holdfast.kernel.telemetry import is_heard, note
 from holdfast.store.bell import STOP
 from holdfast.store.ports import Store
 from holdfast.store.records import Claim
@@ -251,6 +251,8 @@ class Worker:
         finally:
             self.answered += 1
         self._endings.answered(finishes, accepted)
+        if claims and is_heard("worker.claimed"):
+            note("worker.claimed", worker=self.name, jobs=len(claims), seconds=monotonic() - began)
         if wants is not None:
             taken = Counter(claim.queue for claim in claims)
             if None not in accepted and _are_all(taken, wants) and not _bring_more(claims):

@@ -60,6 +60,7 @@ _JOBS = (
 )  # fmt: skip
 _WORKER = (
     ("worker.started", "worker queues", INFO, "worker {worker} takes jobs from {queues}"),
+    ("worker.claimed", "worker jobs seconds", DEBUG, "worker {worker} was given {jobs} jobs in {seconds} s"),
     ("worker.leaving", "signal", INFO, "{signal}: no further claims; running jobs may end. Once more leaves at once."),
     ("worker.stopped", "worker", INFO, "worker {worker} has left"),
     ("worker.trouble", "worker? error", ERROR, "the store cannot be reached: {error}"),

@@ -15,6 +15,28 @@ JOB_WAIT = Histogram(
     "holdfast_job_wait_seconds", "From when a job was due until its run began.", ("queue", "task")
 )
 JOB_RUN = Histogram("holdfast_job_run_seconds", "How long runs of jobs took.", ("queue", "task"))
+CLAIM = Histogram(
+    "holdfast_claim_seconds",
+    "How long a worker waited for the store when it was given jobs; what had ended is written in the same commit.",
+    buckets=(
+        0.001,
+        0.002,
+        0.003,
+        0.005,
+        0.0075,
+        0.01,
+        0.015,
+        0.02,
+        0.03,
+        0.05,
+        0.075,
+        0.1,
+        0.2,
+        0.5,
+        1.0,
+        5.0,
+    ),
+)
 LEASES_LOST = Counter(
     "holdfast_job_leases_lost_total", "Runs that were stopped since their lease had ended.", ("task",)
 )

@@ -28,6 +28,7 @@ HEARD: dict[str, Callable[[Fields], None]] = {
     "job.finish_refused": lambda fields: c.FINISH_REFUSED.add(fields["task"]),
     "job.rescued": lambda fields: c.RESCUED.add(fields["task"], str(fields["state"])),
     "job.gated": _gated,
+    "worker.claimed": lambda fields: c.CLAIM.observe(value=fields["seconds"]),
     "loop.blocked": lambda _: c.LOOP_BLOCKED.add(),
     "breaker.opened": _breaker("open"),
     "breaker.half_opened": _breaker("half_open"),
