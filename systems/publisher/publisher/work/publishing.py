@@ -25,6 +25,7 @@ from publisher.outside.errors import (
 from publisher.outside.forms import publish_fields, submit_fields
 from publisher.outside.records import Deviation, Item, Page
 from publisher.work import mails, posts
+from publisher.work import resources as _resources  # noqa: F401  whoever enqueues must know who gives it its site
 from publisher.work.access import Busy, NeedsLogin, access_of, renew
 
 NAME = "publisher.publish"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 
 import publisher_kit as kit
 import pytest
@@ -348,3 +349,15 @@ async def test_only_one_job_whoever_asks(manual_clock, hf, ada):
     assert len(await hf.jobs.find(unique=f"deviation:{post_id}")) == 1
     [job] = await hf.jobs.find(unique=f"deviation:{post_id}")
     assert job.state is JobState.QUEUED
+
+
+def test_the_desk_alone_can_enqueue():
+    """A process that has only the verbs, and not the whole program, knows what a worker gives the task."""
+    import subprocess
+    import sys
+
+    code = "from publisher.desk import scheduling; print(scheduling.publish.bind('a post'))"
+    told = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False, env=os.environ | {
+        "PYTHONPATH": os.pathsep.join(each for each in sys.path if each),
+    })  # fmt: skip
+    assert told.returncode == 0, told.stderr
