@@ -22,7 +22,7 @@ from admissions.domain.states import STANDING, State
 
 _NAMES = {
     "pk": "%(table_name)s_pk",
-    "fk": "%(table_name)s_of_%(referred_table_name)s",
+    "fk": "%(table_name)s_%(column_0_name)s_of_%(referred_table_name)s",
     "uq": "%(table_name)s_once_%(column_0_name)s",
     "ck": "%(table_name)s_%(constraint_name)s",
     "ix": "%(table_name)s_by_%(column_0_name)s",

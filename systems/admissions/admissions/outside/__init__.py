@@ -1,0 +1,1 @@
+"""The services outside: typed answers, and errors that say what they mean."""

@@ -1,0 +1,159 @@
+"""Stripe by its official client: each call with its key, typed answers, and errors sorted by what they mean for the next call."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from typing import Any, TypeVar
+
+import msgspec
+import stripe
+
+from admissions.outside.errors import Declined, Passing, Refused, Slowed, Uncertain
+from admissions.settings import Settings
+
+_T = TypeVar("_T")
+# Words for an applicant, by Stripe's codes; nobody else's words are shown.
+WORDS = {
+    "insufficient_funds": "The bank says that there is not enough money.",
+    "expired_card": "The card has expired.",
+    "incorrect_number": "The card number is not right.",
+    "incorrect_cvc": "The security code is not right.",
+}
+_USUAL = "The bank did not say why."
+
+
+class Intent(msgspec.Struct, frozen=True):
+    """One intent to pay, as it stands."""
+
+    id: str
+    status: str
+    amount: int
+    currency: str
+    received: int
+    charge: str | None
+    application_id: str
+    declined: str = ""  # the code of the last card
+
+
+class Refund(msgspec.Struct, frozen=True):
+    id: str
+    intent: str
+    amount: int
+
+
+class Payments:
+    """One for each process. Its calls run in threads, where a guard's timeout cannot cut them off: the client's own can."""
+
+    def __init__(self, settings: Settings) -> None:
+        self._client = stripe.StripeClient(
+            settings.stripe_key.reveal(),
+            base_addresses={"api": settings.stripe_url},
+            max_network_retries=0,  # the guard and the job repeat, and count what they repeat
+            http_client=stripe.RequestsClient(timeout=settings.stripe_timeout_s * 0.9),
+        )
+
+    def create(self, application_id: str, amount: int, currency: str, key: str) -> Intent:
+        """No money moves. The same key gives the same intent."""
+        params: Any = {
+            "amount": amount,
+            "currency": currency,
+            "payment_method_types": ["card"],
+            "metadata": {"application": application_id},
+        }
+        return _intent(
+            _asked(partial(self._client.v1.payment_intents.create, params, {"idempotency_key": key}))
+        )
+
+    def method(self, number: str, month: int, year: int, cvc: str) -> str:
+        """A token for a card; only for trying out: numbers of real cards must not come here."""
+        card: Any = {"number": number, "exp_month": month, "exp_year": year, "cvc": cvc}
+        made = _asked(partial(self._client.v1.payment_methods.create, {"type": "card", "card": card}))
+        return str(made.id)
+
+    def confirm(self, intent: str, method: str, key: str) -> Intent:
+        """Takes the money, once for each intent. Raises Declined when the bank says no."""
+        params: Any = {"payment_method": method}
+        return _intent(
+            _asked(partial(self._client.v1.payment_intents.confirm, intent, params, {"idempotency_key": key}))
+        )
+
+    def look(self, intent: str) -> Intent:
+        return _intent(_asked(partial(self._client.v1.payment_intents.retrieve, intent)))
+
+    def cancel(self, intent: str, key: str) -> Intent:
+        return _intent(
+            _asked(partial(self._client.v1.payment_intents.cancel, intent, {}, {"idempotency_key": key}))
+        )
+
+    def refund(self, intent: str, amount: int, key: str) -> Refund:
+        params: Any = {"payment_intent": intent, "amount": amount, "reason": "requested_by_customer"}
+        made = _asked(partial(self._client.v1.refunds.create, params, {"idempotency_key": key}))
+        return Refund(made.id, intent, made.amount)
+
+    def refunds(self, intent: str) -> list[Refund]:
+        found = _asked(partial(self._client.v1.refunds.list, {"payment_intent": intent, "limit": 100}))
+        return [Refund(each.id, intent, each.amount) for each in found.data]
+
+
+def event_of(body: bytes, signature: str, secret: str) -> dict[str, Any]:
+    """A webhook's event; raises Refused when it is not Stripe's, or too old, or from the future."""
+    try:
+        event = stripe.Webhook.construct_event(body, signature, secret)
+    except (ValueError, stripe.SignatureVerificationError) as error:
+        raise Refused(str(error)) from None
+    found: dict[str, Any] = event.to_dict()
+    return found
+
+
+def signed_at(signature: str) -> float:
+    """The time in a signature: the client lets those of the future pass."""
+    for part in signature.split(","):
+        name, _, value = part.partition("=")
+        if name.strip() == "t" and value.strip().isdecimal():
+            return float(value)
+    raise Refused("The signature has no time.")
+
+
+def words_of(code: str) -> str:
+    return WORDS.get(code, _USUAL)
+
+
+def _asked(call: Callable[[], _T]) -> _T:
+    try:
+        return call()
+    except stripe.CardError as error:
+        code = _decline_of(error)
+        raise Declined(words_of(code), code) from None
+    except stripe.RateLimitError as error:
+        raise Slowed(str(error)) from None
+    except stripe.IdempotencyError as error:
+        raise (Passing if error.http_status == 409 else Refused)(str(error)) from None
+    except (stripe.AuthenticationError, stripe.PermissionError, stripe.InvalidRequestError) as error:
+        raise Refused(str(error)) from None
+    except stripe.APIConnectionError as error:
+        raise Uncertain(str(error)) from None
+    except stripe.APIError as error:
+        raise (Passing if error.http_status in (409, 503) else Uncertain)(str(error)) from None
+
+
+def _decline_of(error: stripe.CardError) -> str:
+    told = error.json_body or {}
+    found = told.get("error", {}) if isinstance(told, dict) else {}
+    return str(found.get("decline_code") or found.get("code") or "")
+
+
+def _intent(told: Any) -> Intent:
+    found: dict[str, Any] = told.to_dict()
+    error = found.get("last_payment_error") or {}
+    charge = found.get("latest_charge")
+    return Intent(
+        id=found["id"],
+        status=found["status"],
+        amount=found["amount"],
+        currency=found["currency"],
+        received=found.get("amount_received") or 0,
+        charge=None if charge is None else str(charge),
+        application_id=str((found.get("metadata") or {}).get("application", "")),
+        declined=str(error.get("decline_code") or error.get("code") or ""),
+    )

@@ -1,0 +1,9 @@
+"""The whole program: `holdfast worker admissions.program:hf`. What is declared anywhere is imported here."""
+
+from __future__ import annotations
+
+from admissions.core import hf
+from admissions.status import application_view
+from admissions.work import asking, completing, paying, resources, verifying
+
+__all__ = ["application_view", "asking", "completing", "hf", "paying", "resources", "verifying"]

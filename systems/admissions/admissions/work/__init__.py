@@ -1,0 +1,1 @@
+"""What is done without a person: the stages of the pipeline, look-ups, withdrawals and releases."""

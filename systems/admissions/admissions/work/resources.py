@@ -1,0 +1,19 @@
+"""What a worker opens once: the client of Stripe, and the scanner."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from admissions.core import hf, settings
+from admissions.outside.payments import Payments
+from admissions.outside.scanning import Scanner, scanner_of
+
+
+@hf.resource
+def payments() -> Iterator[Payments]:
+    yield Payments(settings)
+
+
+@hf.resource
+def scanner() -> Iterator[Scanner]:
+    yield scanner_of(settings.clamd)

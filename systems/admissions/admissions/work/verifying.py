@@ -1,0 +1,117 @@
+"""First stage: every document is scanned, and marked. Rows, event and success are one commit."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import partial
+
+import msgspec
+
+from admissions.core import STAGES, VERIFY, FilesRefused, Uploaded, Verified, hf, key_of, scanner, settings
+from admissions.domain.states import State
+from admissions.outside.scanning import Scan, Scanner
+from admissions.steps import happened, move, state_of
+from admissions.work import letters
+from admissions.work.failing import fails_with
+from holdfast import Event, Job, Tx, within
+
+GROUP = "verify"
+
+
+@dataclass(frozen=True)
+class _File:
+    id: str
+    name: str
+    key: str
+    sha256: str
+
+
+class Result(msgspec.Struct, frozen=True):
+    """Of one document, as its step keeps it."""
+
+    document_id: str
+    name: str
+    scanner: str
+    found: str = ""
+
+
+@hf.on(
+    "document.uploaded",
+    group=GROUP,
+    name="verify",
+    queue=VERIFY,
+    concurrency=settings.verify_at_once,
+    retry=STAGES,
+    timeout=600,
+)
+async def verify(event: Event[Uploaded], job: Job, look: Scanner) -> None:
+    application_id = event.data.application_id
+    async with hf.transaction() as tx:
+        if await move(tx, application_id, State.VERIFYING):
+            await happened(tx, application_id, "verifying")
+        elif await state_of(tx, application_id) is not State.VERIFYING:  # that of an earlier attempt is ours
+            return  # withdrawn meanwhile, or past this stage
+    results = [
+        await job.step(f"scan:{each.id}", partial(_scan, look), each.id, guard=scanner)
+        for each in await _unscanned(application_id)
+    ]
+    async with job.commit() as tx:
+        await _store(tx, application_id, [msgspec.convert(each, Result) for each in results])
+
+
+async def _unscanned(application_id: str) -> list[_File]:
+    async with hf.transaction() as tx:
+        rows = await tx.fetch(
+            "SELECT id, name, key, sha256 FROM documents WHERE application_id = $1 AND state = 'new' ORDER BY made_at, id",
+            application_id,
+        )
+    return [_File(*row) for row in rows]
+
+
+async def _scan(look: Scanner, document_id: str) -> Result:
+    """A result belongs to the bytes: the same ones are not scanned twice by the same scanner."""
+    async with hf.transaction() as tx:
+        [(application_id, name, key)] = await tx.fetch(
+            "SELECT application_id, name, key FROM documents WHERE id = $1", document_id
+        )
+    with within(tenant=application_id):
+        scan: Scan = await look.scan(aiter(await hf.blobs.open(key)))
+    return Result(document_id, name, scan.scanner, scan.found)
+
+
+async def _store(tx: Tx, application_id: str, results: list[Result]) -> None:
+    now = await hf.now()
+    for each in results:
+        await tx.execute(
+            "UPDATE documents SET state = $1, found = $2, scanner = $3, scanned_at = $4 WHERE id = $5 AND state = 'new'",
+            "infected" if each.found else "clean",
+            each.found,
+            each.scanner,
+            now,
+            each.document_id,
+        )
+    rows = await tx.fetch(
+        "SELECT id, name, state, found FROM documents WHERE application_id = $1 AND state <> 'replaced'",
+        application_id,
+    )
+    refused = [row for row in rows if row[2] == "infected"]
+    clean = sum(row[2] == "clean" for row in rows)
+    if refused:
+        await _ask_for_others(tx, application_id, refused, clean)
+    elif clean and await move(tx, application_id, State.VERIFIED):
+        await happened(tx, application_id, "verified", documents=clean)
+        await hf.emit("document.verified", Verified(application_id, clean), key=key_of(application_id), tx=tx)
+
+
+async def _ask_for_others(tx: Tx, application_id: str, refused: list[tuple[str, ...]], clean: int) -> None:
+    """The application is not failed for it: its owner is told which file, and may replace it."""
+    if not await move(tx, application_id, State.NEEDS_FILES):
+        return
+    names = [row[1] for row in refused]
+    await happened(tx, application_id, "files_refused", names=names)
+    told = FilesRefused(application_id, [row[0] for row in refused], clean)
+    await hf.emit("document.refused", told, key=key_of(application_id), tx=tx)
+    await letters.files_refused(tx, application_id, names, cause=":".join(sorted(told.refused)))
+
+
+fails_with(verify, "verify")
