@@ -4,6 +4,28 @@ from __future__ import annotations
 
 from publisher.core import hf
 from publisher.probing import probe_app
-from publisher.work import exporting, leaving, previews, publishing, resources
+from publisher.work import (
+    automating,
+    cleaning,
+    exporting,
+    leaving,
+    previews,
+    publishing,
+    resources,
+    strays,
+    tokens,
+)
 
-__all__ = ["exporting", "hf", "leaving", "previews", "probe_app", "publishing", "resources"]
+__all__ = [
+    "automating",
+    "cleaning",
+    "exporting",
+    "hf",
+    "leaving",
+    "previews",
+    "probe_app",
+    "publishing",
+    "resources",
+    "strays",
+    "tokens",
+]
