@@ -200,6 +200,29 @@ async def test_rows_are_streamed(shop):
         assert await session.scalar(sa.select(sa.func.count(Order.id))) == 2000
 
 
+@pytest.mark.parametrize("end", ["leave", "rollback", "commit"])
+async def test_a_stream_that_was_not_read_to_its_end_hides_nothing_from_those_after_it(
+    shop, names, end, monkeypatch
+):
+    """Its snapshot would be that of every session that gets the connection later."""
+    monkeypatch.setattr("holdfast.sqlalchemy.dbapi.cursor._PORTION", 10)
+    async with shop.session() as session, session.begin():
+        session.add_all([Order(name=f"{number:05}") for number in range(100)])
+    async with shop.session() as session:
+        rows = await session.stream_scalars(sa.select(Order.name).execution_options(yield_per=10))
+        async for _ in rows:
+            break
+        if end != "leave":
+            await getattr(session, end)()
+            if "sqlite" in str(shop):
+                with pytest.raises(exc.OperationalError, match="was closed by the commit or rollback"):
+                    await rows.all()
+            assert await session.scalar(sa.select(sa.func.count(Order.id))) == 100
+    async with shop.session() as session, session.begin():
+        session.add(Order(name="z"))
+    assert len(await names(shop)) == 101
+
+
 async def test_a_stream_of_a_transaction_that_has_written_sees_its_rows(shop):
     async with shop.session() as session:
         session.add(Order(name="a"))

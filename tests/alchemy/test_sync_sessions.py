@@ -102,6 +102,28 @@ async def test_constraints_savepoints_and_streams_in_a_thread(shop, in_thread, n
     assert len(await names(shop)) == 20
 
 
+def test_a_stream_in_a_thread_hides_nothing_from_those_after_it(lite, monkeypatch):
+    monkeypatch.setattr("holdfast.sqlalchemy.dbapi.cursor._PORTION", 10)
+
+    def number():
+        with lite.blocking.session() as session:
+            return session.scalar(sa.select(sa.func.count(Order.id)))
+
+    with lite.blocking.session() as session, session.begin():
+        session.add_all([Order(name=str(number)) for number in range(100)])
+    kept = []
+    for end in ("close", "rollback", "commit"):
+        with lite.blocking.session() as session:
+            rows = session.scalars(sa.select(Order.name).execution_options(yield_per=3))
+            next(rows)
+            kept.append(rows)  # or the collector would close it
+            getattr(session, end)()
+        before = number()
+        with lite.blocking.session() as session, session.begin():
+            session.add(Order(name=end))
+        assert number() == before + 1
+
+
 async def test_threads_take_turns(shop, names):
     def add(number):
         with shop.blocking.session() as session, session.begin():

@@ -27,7 +27,7 @@ class AsyncConnection(StoreConnection):
     def __init__(self, store: SqliteStore, reader: SessionReader) -> None:
         super().__init__(store)
         self._reader = reader
-        self._is_busy = False
+        self._is_busy = self._streams = False
 
     @classmethod
     async def open(cls, store: SqliteStore) -> AsyncConnection:
@@ -95,7 +95,13 @@ class AsyncConnection(StoreConnection):
             opened = self.read(partial(self._reader.begin_stream, request=request))
         except Writes:
             return None
+        self._streams = True
         return AsyncStream(self, self._reader, opened)
+
+    def end_streams(self) -> None:
+        if self._streams:
+            self._streams = False
+            self._reader.tell(lambda _: self._reader.end_streams())
 
 
 class AsyncStream:

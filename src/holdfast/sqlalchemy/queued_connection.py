@@ -15,7 +15,7 @@ from holdfast.kernel.waits import at_once
 from holdfast.sqlalchemy.dbapi import errors
 from holdfast.sqlalchemy.dbapi.functions import add_functions
 from holdfast.sqlalchemy.dbapi.running import Description, Request, Row, Writes, stream
-from holdfast.sqlalchemy.reading import Open
+from holdfast.sqlalchemy.reading import ENDED, Open
 from holdfast.sqlalchemy.store_connection import Interruptible, StoreConnection, Work, alone
 from holdfast.store.sqlite.connection import Db
 from holdfast.store.sqlite.store import SqliteStore
@@ -108,6 +108,11 @@ class QueuedConnection(StoreConnection):
             return None
         self._streams.add(opened)
         return QueuedStream(self, opened)
+
+    def end_streams(self) -> None:
+        with self._turn.lock:
+            while self._streams and not self._is_closed:
+                self._streams.pop().close(ENDED)
 
     def end_stream(self, opened: Open) -> None:
         self._streams.discard(opened)

@@ -17,6 +17,11 @@ from holdfast.store.sqlite.connection import Db
 from holdfast.store.sqlite.served import Served, Stop, Work, explained
 
 STREAM_LIMIT = 300.0  # seconds: an open stream keeps the write-ahead log from being cut back
+ENDED = "This stream was closed by the commit or rollback of its session, as on PostgreSQL. Read it to its end before."
+_LATE = (
+    f"This stream was open for more than {STREAM_LIMIT:g} seconds, and was closed: it keeps SQLite's write-ahead log "
+    "from being cut back. Read in portions by key, such as WHERE id > … LIMIT 1000."
+)
 
 
 class SessionReader(Served):
@@ -70,6 +75,10 @@ class SessionReader(Served):
         self._streams.discard(opened)
         opened.close()
 
+    def end_streams(self) -> None:
+        while self._streams:
+            self._streams.pop().close(ENDED)
+
     def _patience(self) -> float | None:
         if not self._streams:
             return None
@@ -86,17 +95,16 @@ class Open:
     def __init__(self, description: Description | None, cursor: apsw.Cursor) -> None:
         self.description, self._cursor = description, cursor
         self.until = monotonic() + STREAM_LIMIT
-        self._is_closed = False
+        self._closed = ""
 
     def fetch(self, size: int | None) -> list[Row]:
-        if self._is_closed:
-            raise OperationalError(
-                f"This stream was open for more than {STREAM_LIMIT:g} seconds, and was closed: it keeps SQLite's write-ahead log "
-                "from being cut back. Read in portions by key, such as WHERE id > … LIMIT 1000."
-            )
+        if monotonic() >= self.until:
+            self.close()
+        if self._closed:
+            raise OperationalError(self._closed)
         return portion(self._cursor, size)
 
-    def close(self) -> None:
-        if not self._is_closed:
-            self._is_closed = True
+    def close(self, why: str = _LATE) -> None:
+        if not self._closed:
+            self._closed = why
             self._cursor.close(True)

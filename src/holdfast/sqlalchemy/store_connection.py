@@ -158,6 +158,7 @@ class StoreConnection(Connection, Carrier):
         texts.refuse_what_stays(sql)
 
     async def _commit(self) -> None:
+        self.end_streams()
         tx = self._let_go()  # at once: who is cancelled meanwhile has nothing to roll back any more
         if tx is None:
             return
@@ -169,8 +170,13 @@ class StoreConnection(Connection, Carrier):
             raise
 
     def rollback(self) -> None:
+        self.end_streams()
         if (tx := self._let_go()) is not None:
             tx.abandon()
+
+    @abstractmethod
+    def end_streams(self) -> None:
+        """From anywhere, without waiting. Whoever gets this connection next would read what the oldest stream has seen."""
 
     @abstractmethod
     def shut(self) -> None:
