@@ -37,8 +37,7 @@ async def schedule(
     async with inside(tx) as own:
         post = await post_of(own, artist_id, post_id)
         seconds = await _jitter_of(own, artist_id) if jitter is None else jitter
-        wished = datetime.fromtimestamp(at, UTC)
-        due = jittered(wished, 0, seconds, _chance).timestamp()
+        due = _due(at, seconds)
         await begin(own, post, at, due, who=YOU)
         return due
 
@@ -67,9 +66,7 @@ async def move(artist_id: str, post_id: str, at: float, *, tx: Tx | None = None)
     _check_time(at, now)
     async with inside(tx) as own:
         post = await post_of(own, artist_id, post_id)
-        due = jittered(
-            datetime.fromtimestamp(at, UTC), 0, await _jitter_of(own, artist_id), _chance
-        ).timestamp()
+        due = _due(at, await _jitter_of(own, artist_id))
         await _moved(own, post, at, due, USUAL)
         await happened(own, post_id, "moved", f"Moved to {_moment(due)}", YOU)
         return due
@@ -261,6 +258,11 @@ async def _zone_of(artist_id: str) -> str:
     async with hf.transaction() as tx:
         [(zone,)] = await tx.fetch("SELECT zone FROM artists WHERE id = $1", artist_id)
     return str(zone)
+
+
+def _due(at: float, jitter: int) -> float:
+    """A date has whole microseconds, so it may be a little earlier than the number that it is made of."""
+    return max(at, jittered(datetime.fromtimestamp(at, UTC), 0, jitter, _chance).timestamp())
 
 
 def _check_time(at: float, now: float) -> None:

@@ -361,3 +361,13 @@ def test_the_desk_alone_can_enqueue():
         "PYTHONPATH": os.pathsep.join(each for each in sys.path if each),
     })  # fmt: skip
     assert told.returncode == 0, told.stderr
+
+
+async def test_a_time_between_two_microseconds_is_never_earlier(manual_clock, any_hf, ada):
+    await ada.log_in()
+    base = round(await any_hf.now()) + 60
+    for number in range(20):  # dates are rounded to microseconds, half of them downwards
+        post_id = await ada.draft(f"Study {number}")
+        at = base + 0.1234560001 + number * 3e-7
+        assert await scheduling.schedule(ada.id, post_id, at) >= at
+        await scheduling.move(ada.id, post_id, at + 1e-7)
