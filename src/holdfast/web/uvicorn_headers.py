@@ -11,7 +11,9 @@ from typing import TYPE_CHECKING, Any
 
 from uvicorn.protocols.http.auto import AutoHTTPProtocol
 
+from holdfast.kernel.clock import sleep
 from holdfast.kernel.names import check_int, check_seconds
+from holdfast.kernel.spawn import start
 
 TIME, SIZE = 10.0, 64 * 1024
 
@@ -25,7 +27,7 @@ class _Limited(_Http):
     """Stands before one of uvicorn's own protocols. A request has its time from the beginning of its connection, or from its first byte."""
 
     header_time, header_size = TIME, SIZE
-    _timer: asyncio.TimerHandle | None = None
+    _timer: asyncio.Task[None] | None = None
     _received = 0  # bytes of headers that are not complete
 
     def connection_made(self, transport: Any) -> None:
@@ -55,7 +57,12 @@ class _Limited(_Http):
 
     def _await_headers(self) -> None:
         self._received = 0
-        self._timer = self.loop.call_later(self.header_time, self._end, b"408 Request Timeout")
+        self._timer = start(self._end_late(), name="uvicorn:headers")
+
+    async def _end_late(self) -> None:
+        await sleep(self.header_time)
+        self._timer = None  # it is this one, and not to be cancelled
+        self._end(b"408 Request Timeout")
 
     def _rest(self) -> None:
         if self._timer is not None:
