@@ -206,17 +206,16 @@ def enqueues():
 
 @pytest.mark.parametrize("is_analysed", [False, True], ids=["never analysed", "analysed while empty"])
 async def test_an_enqueue_looks_up_each_job_by_its_index_whatever_the_statistics_say(connection, is_analysed):
-    """The table may grow by a million before they are looked at again. Those that have just arrived are few."""
+    """The table may grow by a million before they are looked at again, and a crowd may have just arrived."""
     if is_analysed:
         await connection.execute("ANALYZE holdfast.job, holdfast.history")
+    await connection.execute("SET enable_sort = off")  # as where deliveries are stored
     for name, procedure in enqueues().items():
         plan = await generic_plan(connection, next(procedure))
         scans = [
             node for node in _nodes(plan) if node.get("Relation Name", "").startswith(("job", "history"))
         ]
-        looks = [
-            node for node in scans if "Scan" in node["Node Type"] and node["Index Name"] != "job_arrived"
-        ]
+        looks = [node for node in scans if "Scan" in node["Node Type"]]
         assert looks, name
         for node in looks:
             assert "Index Cond" in node, f"{name} walks through all of {node['Relation Name']}: {node}"

@@ -10,6 +10,7 @@ from holdfast.store.bell import news_of_deliveries
 from holdfast.store.edge import checked
 from holdfast.store.event_records import Cursor, Delivery, Stored
 from holdfast.store.postgres import audit
+from holdfast.store.postgres.candidates import IN_ORDER
 from holdfast.store.postgres.enqueue import enqueue_in_turn
 from holdfast.store.postgres.locks import take_free
 from holdfast.store.postgres.outbox import are_at
@@ -173,7 +174,7 @@ class Inbox(Subject):
         lease: Lease | None = None,
     ) -> list[bool] | None:
         make = partial(deliver, group, deliveries, upto=upto, seen=seen, lease=lease)
-        stored = await self._database.atomic(make, repeatable=True)
+        stored = await self._database.atomic(make, begin=IN_ORDER, repeatable=True)
         if stored is None:
             return None
         self._home.hint(news_of_deliveries(deliveries, stored))

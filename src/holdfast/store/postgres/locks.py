@@ -24,10 +24,17 @@ _ORDERING, _CONCURRENCY = 0x486F_0001, 0x486F_0002  # the classes of our advisor
 
 
 def nobody_in(order: str) -> str:
-    """Neither at work nor in line, nor just arrived."""
-    kinds = ("o.has_turn", "o.held = 'ordering'", "o.ordering_key IS NOT NULL AND o.held = 'arrived'")
+    """Neither at work nor in line, nor just arrived. Where sorting is switched off, each is looked up along the index of its key."""
     behind = f"SELECT FROM holdfast.job o WHERE o.ordering_key = {order} AND"
-    return " AND ".join(f"NOT EXISTS ({one_by_one(f'{behind} {kind}')})" for kind in kinds)
+    looks = [f"{behind} o.has_turn", f"{behind} o.held = 'ordering'", _arrived_in(order)]
+    return " AND ".join(f"NOT EXISTS ({one_by_one(look)})" for look in looks)
+
+
+def _arrived_in(order: str) -> str:
+    """In the order of their index: another is as cheap while nothing has arrived, and a walk through all of a crowd then."""
+    place = "(o.ordering_key, o.rank)"
+    return f"""SELECT FROM holdfast.job o WHERE o.ordering_key IS NOT NULL AND o.held = 'arrived'
+        AND {place} > ({order}, -1) AND {place} < ({order}, {2**63 - 1}) ORDER BY o.ordering_key, o.rank"""
 
 
 class Keys(msgspec.Struct, frozen=True):
