@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING, Any
 
+import h11
 from uvicorn.protocols.http.auto import AutoHTTPProtocol
 
 from holdfast.kernel.clock import sleep
@@ -18,7 +19,7 @@ from holdfast.kernel.spawn import start
 TIME, SIZE = 10.0, 64 * 1024
 
 if TYPE_CHECKING:
-    from uvicorn.protocols.http.h11_impl import H11Protocol as _Http
+    from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol as _Http
 else:
     _Http = object
 
@@ -29,6 +30,7 @@ class _Limited(_Http):
     header_time, header_size = TIME, SIZE
     _timer: asyncio.Task[None] | None = None
     _received = 0  # bytes of headers that are not complete
+    _in_body = False
 
     def connection_made(self, transport: Any) -> None:
         super().connection_made(transport)
@@ -44,10 +46,26 @@ class _Limited(_Http):
         super().data_received(data)
         if not self._is_between or self.transport.get_protocol() is not self:  # but that of a WebSocket
             self._rest()
-            return
-        self._received += len(data)
-        if self._received > self.header_size:
-            self._end(b"431 Request Header Fields Too Large")
+        elif not self._has_body_left:
+            self._received += len(data)
+            if self._received > self.header_size:
+                self._end(b"431 Request Header Fields Too Large")
+
+    def on_headers_complete(self) -> None:
+        """Of httptools, as is the next."""
+        self._in_body = True
+        super().on_headers_complete()
+
+    def on_message_complete(self) -> None:
+        self._in_body, self._received = False, 0
+        self._rest()  # the next request has a time of its own
+        super().on_message_complete()
+
+    @property
+    def _has_body_left(self) -> bool:
+        """Whether the rest of a request comes that is answered, such as with 413. It has as much time as headers."""
+        conn = getattr(self, "conn", None)
+        return self._in_body if conn is None else conn.their_state is h11.SEND_BODY
 
     @property
     def _is_between(self) -> bool:
@@ -71,11 +89,13 @@ class _Limited(_Http):
 
     def _end(self, status: bytes) -> None:
         self._rest()
-        if self._is_between and not self.transport.is_closing():
+        if not self._is_between or self.transport.is_closing():
+            return
+        if not self._has_body_left:
             self.transport.write(
                 b"HTTP/1.1 " + status + b"\r\ncontent-length: 0\r\nconnection: close\r\n\r\n"
             )
-            self.transport.close()
+        self.transport.close()
 
 
 def header_limits(
