@@ -11,7 +11,19 @@ import msgspec
 
 from publisher.domain.failures import Answer, Call, verdict
 from publisher.outside.errors import NobodyKnows, Passing, error_of
-from publisher.outside.records import Deviation, Folder, FolderPage, Item, Page, Published, Tag, Tags, Whoami
+from publisher.outside.records import (
+    Deviation,
+    Folder,
+    FolderPage,
+    Item,
+    Page,
+    Published,
+    Tag,
+    Tags,
+    Topic,
+    Topics,
+    Whoami,
+)
 
 API = "/api/v1/oauth2"
 # Both are demanded: without them the edge answers 403.
@@ -71,6 +83,15 @@ class DeviantArt:
         """Tags that begin so."""
         query = {"tag_name": begin}
         return _as(Tags, await self._ask(Call.READ, "GET", "/browse/tags/search", token, query=query)).results
+
+    async def topics(self, token: str) -> list[Topic]:
+        found: list[Topic] = []
+        while True:
+            query = {"offset": len(found), "limit": 10}
+            page = _as(Topics, await self._ask(Call.READ, "GET", "/browse/topics", token, query=query))
+            found += page.results
+            if not page.has_more or not page.results:
+                return found
 
     # --- galleries ---
 

@@ -63,6 +63,16 @@ class Tags(msgspec.Struct, frozen=True):
     results: list[Tag] = []
 
 
+class Topic(msgspec.Struct, frozen=True):
+    name: str
+    canonical_name: str
+
+
+class Topics(msgspec.Struct, frozen=True):
+    results: list[Topic] = []
+    has_more: bool = False
+
+
 class Whoami(msgspec.Struct, frozen=True):
     userid: str
     username: str

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
+from typing import TypeVar
 
 from holdfast import Tx
 from holdfast.errors import LockHeld
 from holdfast.vault import Place, SecretValue
 from publisher.core import hf
+from publisher.outside.errors import AccessOver
 from publisher.outside.login import LoginOver, Pair, refresh
 from publisher.work import mails
 
+T = TypeVar("T")
 EARLY = 300.0  # seconds before its end an access token is renewed
 _PATIENCE = 60.0  # seconds that one waits for another's refresh
 WHY = "Log in at DeviantArt again."
@@ -35,6 +39,16 @@ async def access_of(artist_id: str) -> Access:
     """The present access token, renewed when its end is near."""
     found = await _read(artist_id)
     return found if found.until - await hf.now() > EARLY else await renew(artist_id, than=found.version)
+
+
+async def with_access(artist_id: str, call: Callable[[str], Awaitable[T]]) -> T:
+    """The call with a valid token; one that has just ended is renewed, once."""
+    access = await access_of(artist_id)
+    try:
+        return await call(access.token.reveal())
+    except AccessOver:
+        access = await renew(artist_id, than=access.version)
+        return await call(access.token.reveal())
 
 
 async def renew(artist_id: str, *, than: int) -> Access:

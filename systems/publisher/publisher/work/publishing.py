@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
 from functools import partial
-from typing import TypeVar
 
 import msgspec
 
@@ -26,13 +24,12 @@ from publisher.outside.forms import publish_fields, submit_fields
 from publisher.outside.records import Deviation, Item, Page
 from publisher.work import mails, posts
 from publisher.work import resources as _resources  # noqa: F401  whoever enqueues must know who gives it its site
-from publisher.work.access import Busy, NeedsLogin, access_of, renew
+from publisher.work.access import Busy, NeedsLogin, access_of, renew, with_access
 
 NAME = "publisher.publish"
 LOOKS = Backoff(attempts=12, first=settings.look_again_s, ceiling=60 * settings.look_again_s)
 PAGES = 4  # of the gallery, of 24 each, in which a post is looked for
 EARLIER = 120.0  # seconds that DeviantArt's clock may be behind ours
-_T = TypeVar("_T")
 
 
 class Sent(msgspec.Struct, frozen=True):
@@ -93,7 +90,7 @@ async def _submit(site: DeviantArt, post_id: str) -> Item:
         content = await hf.blobs.read(file.key)
     fields = submit_fields(due.details)
     name = file.name.encode("ascii", "replace").decode().replace('"', "_") or "file"
-    item = await _with_access(
+    item = await with_access(
         due.artist_id, lambda token: site.submit(token, (name, content, file.type), fields)
     )
     async with hf.transaction() as tx:
@@ -120,16 +117,6 @@ async def _publish(site: DeviantArt, job_id: str, post_id: str, itemid: int) -> 
         await posts.was_not_sent(post_id, job_id, str(error), advice)
         raise
     return Sent(answer.deviationid, answer.url, at)
-
-
-async def _with_access(artist_id: str, call: Callable[[str], Awaitable[_T]]) -> _T:
-    """The call with a valid token; one that has just ended is renewed, once."""
-    access = await access_of(artist_id)
-    try:
-        return await call(access.token.reveal())
-    except AccessOver:
-        access = await renew(artist_id, than=access.version)
-        return await call(access.token.reveal())
 
 
 # --- looking whether it is there ---
@@ -166,7 +153,7 @@ async def look_for(site: DeviantArt, post_id: str) -> list[Deviation]:
 
 
 async def _page(site: DeviantArt, artist_id: str, offset: int) -> Page:
-    return await _with_access(artist_id, lambda token: site.gallery(token, offset=offset))
+    return await with_access(artist_id, lambda token: site.gallery(token, offset=offset))
 
 
 async def _published_before(site: DeviantArt, job_id: str, post_id: str, itemid: int) -> Sent:
