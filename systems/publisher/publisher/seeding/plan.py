@@ -77,8 +77,9 @@ def coming(now: float) -> list[Planned]:
         for step in range(12)
     ]
     return [
-        Planned(150, State.UNKNOWN, now - 16 * 60, note="twins"),
-        Planned(151, State.FAILED, on(-7, 9), note="failed"),
+        Planned(150, State.UNKNOWN, now),
+        Planned(151, State.FAILED, on(-7, 9)),
+        Planned(154, State.SCHEDULED, now - 50, note="late: whoever works next takes it at once"),
         Planned(152, State.PUBLISHED, now - 4.4 * 3600, late=250.0),
         Planned(153, State.CANCELLED, on(-3, 12)),
         *scheduled,

@@ -20,6 +20,7 @@ from publisher.seeding import art
 from publisher.seeding.plan import TEXT, Planned
 from publisher.tables import File, Happening, Post
 
+_BEGUN = (State.SCHEDULED, State.UNKNOWN)  # drafts, of which the desk makes what they are to be
 _SIZES = ((960, 960), (1200, 900), (900, 1200))
 
 
@@ -28,17 +29,13 @@ async def add(session: AsyncSession, artist_id: str, planned: Planned, stored: S
     made_at = min(now, (planned.wished_at or now) - 5 * 86_400) - planned.number * 61
     post = Post(
         id=new_id(), artist_id=artist_id, title=planned.title, details=msgspec.json.encode(_details(planned)).decode(),
-        state=State.DRAFT if planned.state is State.SCHEDULED else planned.state,
+        state=State.DRAFT if planned.state in _BEGUN else planned.state,
         source="tool" if planned.state is State.REVIEW else "page", made_at=made_at, changed_at=made_at + 600,
     )  # fmt: skip
-    if planned.wished_at is not None and planned.state is not State.SCHEDULED:
+    if planned.wished_at is not None and planned.state not in _BEGUN:
         post.job_id, post.wished_at, post.due_at = str(uuid4()), planned.wished_at, planned.wished_at + 30
     if planned.state is State.PUBLISHED:
         _mark_published(post, planned)
-    if planned.state is State.UNKNOWN:
-        post.sent_at = planned.wished_at and planned.wished_at + 12
-        post.itemid = 9_007_199_254_740_993 + planned.number
-        post.reason = "We sent it and got no answer. It may be in your gallery."
     if planned.state is State.FAILED:
         post.reason = "DeviantArt refused the file: it is larger than what your account may upload."
         post.advice = "Choose a smaller file, then try again."
@@ -113,7 +110,7 @@ def _history(post: Post, planned: Planned) -> Iterator[Happening]:
     def line(at: float, kind: str, words: str, who: str = PUBLISHER) -> Happening:
         return Happening(post_id=post.id, at=at, kind=kind, words=words, who=who)
 
-    if planned.wished_at is None or planned.state is State.SCHEDULED:
+    if planned.wished_at is None or planned.state in _BEGUN:
         return
     yield line(post.made_at, "scheduled", "Scheduled, up to 5 min later", YOU)
     if planned.state is State.CANCELLED:
@@ -125,8 +122,17 @@ def _history(post: Post, planned: Planned) -> Iterator[Happening]:
         yield line(sent, "failed", post.reason)
         return
     yield line(sent, "sent", "Sent to DeviantArt")
-    if planned.state is State.UNKNOWN:
-        yield line(sent + 30, "waiting", "No answer to “publish” within 30 s")
-        yield line(sent + 360, "unknown", "Two posts with this title: we cannot tell which one is yours")
-    else:
-        yield line(post.published_at or sent, "published", "Published")
+    yield line(post.published_at or sent, "published", "Published")
+
+
+async def say_unknown(post_id: str) -> None:
+    """Where no simulator is: the row says so, and there is nothing behind it."""
+    now = await hf.now()
+    async with hf.transaction() as tx:
+        await tx.execute(
+            "UPDATE posts SET state = 'unknown', job_id = $1, wished_at = $2, due_at = $2, sent_at = $2, reason = $3 WHERE id = $4",
+            str(uuid4()),
+            now - 960,
+            "We sent it and got no answer. It may be in your gallery.",
+            post_id,
+        )

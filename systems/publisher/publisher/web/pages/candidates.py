@@ -52,6 +52,8 @@ def _candidate(each: Deviation, post: PostRow) -> Candidate:
 
 
 def _distance(after: float) -> str:
+    if abs(after) < 2:
+        return "as we sent it"
     if abs(after) < 60:
         return f"{abs(after):.0f} s {'after we sent it' if after >= 0 else 'before we sent it'}"
     return f"{distance(abs(after))} {'after we sent it' if after >= 0 else 'before we sent it'}"
