@@ -11,6 +11,7 @@ from sqlalchemy.orm import DeclarativeBase, Mapped, mapped_column
 
 from holdfast import Holdfast
 from holdfast.errors import UsageError
+from holdfast.runtime import vaulting
 from holdfast.vault import Keyring, Place, SealBroken, SecretValue
 from holdfast.vault.columns import SealedAttribute, SealedText
 from holdfast.vault.keyring import new_key
@@ -124,6 +125,25 @@ async def test_rows_are_found_where_the_program_has_put_them(hf):
     assert [hf.vault.open(row[0], each).reveal() for row, each in zip(rows, places, strict=True)] == [
         "secret"
     ] * 2
+
+
+async def test_a_worker_with_another_key_in_front_does_not_rotate(hf, monkeypatch):
+    """It was not started again since the new key was put behind the old one. What others have sealed stays under the new one."""
+    monkeypatch.setattr(vaulting, "_AGAIN", 0.2)
+    await add(hf, 3)
+    hf.vault._ring = AFTER
+    await add(hf, 2, first=4)
+    handle = await hf.vault.rotate()
+    hf.vault._ring = Keyring.read(f"{OLD},{NEW}")
+    async with hf.worker():
+        async with asyncio.timeout(20):
+            while not (record := await hf.jobs.get(handle.id)).errors:
+                await asyncio.sleep(0.05)
+        assert "the current one is '2025'" in record.errors[0].error
+        assert await hf.vault.counts() == {"accounts.token": {"2025": 3, "2026": 2}}
+        hf.vault._ring = AFTER
+        assert await handle.result(timeout=30) == 3
+    assert await hf.vault.counts() == {"accounts.token": {"2026": 5}}
 
 
 async def test_a_rotation_needs_a_declared_column(hf):

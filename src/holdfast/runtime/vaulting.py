@@ -7,7 +7,7 @@ from collections.abc import Callable
 from contextlib import AbstractAsyncContextManager
 from typing import Any, Protocol
 
-from holdfast.jobs.control import Reject
+from holdfast.jobs.control import Reject, Retry
 from holdfast.jobs.handle import Handle
 from holdfast.jobs.job import Job
 from holdfast.kernel.awaits import must_await_all
@@ -18,6 +18,7 @@ from holdfast.vault.resealing import SealedColumn, count_by_key, reseal_page
 from holdfast.vault.vault import Vault
 
 TASK = "holdfast.vault.rotate"
+_AGAIN = 30.0  # seconds after which another worker may take the rotation, or this one with other keys
 _SHOWN = 20  # rows that do not open, in the error
 
 
@@ -65,7 +66,8 @@ class ProgramVault(Vault):
 
     def _declared(self) -> Any:
         @self._program.task(name=TASK, unique=TASK)
-        async def rotate(job: Job) -> int:
+        async def rotate(job: Job, key: str | None = None) -> int:
+            self._must_seal_under(key)
             return await self._rotate(job)
 
         return rotate
@@ -77,8 +79,21 @@ class ProgramVault(Vault):
                 'No sealed column is declared. Say hf.vault.column("accounts", "refresh_token") first.'
             )
         options = {"queue": queue} if tx is None else {"queue": queue, "tx": tx}
-        handle: Handle[int] = await self._task.options(**options).enqueue()
+        handle: Handle[int] = await self._task.options(**options).enqueue(key=self._known_current())
         return handle
+
+    def _known_current(self) -> str | None:
+        """None: who asks for the rotation needs no keys, and then the worker's count."""
+        return self.keyring().current if self._ring is not None or os.environ.get(VARIABLE) else None
+
+    def _must_seal_under(self, key: str | None) -> None:
+        """A worker that was not started again since would bring what is new under the old key."""
+        if key not in (None, current := self.keyring().current):
+            raise Retry(
+                after=_AGAIN,
+                error=f"The rotation is to the key {key!r}, and in this worker the current one is {current!r}. Give it the HOLDFAST_KEYS of the "
+                "others, and start it again.",
+            )
 
     async def counts(self) -> dict[str, dict[str, int]]:
         """For each declared column, how many rows each key has sealed; rows that no key of the keyring sealed are under ""."""
