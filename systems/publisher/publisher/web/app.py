@@ -39,7 +39,7 @@ _PROXIES = [each.strip() for each in settings.proxies.split(",") if each.strip()
 _API = "/api/{rest:path}"
 # Programs ask these with a key, not with a cookie. A PUT of a file is allowed by its signed link.
 _BY_KEY = ["POST /api/uploads/tool", "POST /api/sales/next", "POST /api/sales/{id}/complete", "POST /api/sales/{id}/fail"]  # fmt: skip
-_UPLOADS = ["POST /api/uploads", "POST /api/uploads/tool", "POST /api/posts/{id}/files"]
+_UPLOADS = ["POST /api/uploads", "POST /api/uploads/tool", "POST /api/posts/{id}/files", "POST /upload"]
 _PLANS = [f"POST /api/posts/{{id}}/{verb}" for verb in ("schedule", "move", "publish-now", "try-again")]
 _NOW = ["POST /api/posts/{id}/publish-now", "POST /api/bulk/publish-now"]
 _LATEST = 300.0  # seconds that due posts may have waited while more of them are taken
@@ -67,7 +67,7 @@ def _allowed() -> dict[str, list[str]]:
     return allowed
 
 
-def _outer() -> list[Middleware]:
+def _outer(*, limited: bool) -> list[Middleware]:
     larger = dict.fromkeys(_UPLOADS, FORM_MOST + 1_000_000) | {"PUT /blobs/{rest:path}": FILE_MOST}
     return [
         Middleware(Correlation, deadline=False),
@@ -76,20 +76,26 @@ def _outer() -> list[Middleware]:
         Middleware(BodyLimits, total=2_000_000, larger=larger, parts=1000, time=600.0),
         Middleware(Shedding, hf=hf, in_flight=300),
         Middleware(Shedding, hf=hf, oldest={PUBLISHING: _LATEST}, routes=_NOW),
-        Middleware(
-            RateLimits,
-            hf=hf,
-            limits=[
-                RateLimit("all", requests=1200, seconds=60),
-                RateLimit("login", requests=30, seconds=300, routes=["POST /login", "GET /login/callback"]),
-                RateLimit("tools", requests=100, seconds=900, routes=_BY_KEY[:1]),
-            ],
-            proxies=_PROXIES,
-        ),
+        *([Middleware(RateLimits, hf=hf, limits=_for_addresses(), proxies=_PROXIES)] if limited else []),
     ]
 
 
-def _inner(kept: list[str]) -> list[Middleware]:
+def _for_addresses() -> list[RateLimit]:
+    return [
+        RateLimit("all", requests=1200, seconds=60),
+        RateLimit("login", requests=30, seconds=300, routes=["POST /login", "GET /login/callback"]),
+        RateLimit("tools", requests=100, seconds=900, routes=_BY_KEY[:1]),
+    ]
+
+
+def _for_artists() -> list[RateLimit]:
+    return [
+        RateLimit("plans", requests=50, seconds=60, by="principal", routes=_PLANS),
+        RateLimit("bulk", requests=30, seconds=300, by="principal", routes=["POST /api/bulk/{verb}"]),
+    ]
+
+
+def _inner(kept: list[str], *, limited: bool) -> list[Middleware]:
     return [
         Middleware(
             Sessions,
@@ -100,19 +106,13 @@ def _inner(kept: list[str]) -> list[Middleware]:
             exempt=[*_BY_KEY, "PUT /blobs/{rest:path}"],
             proxies=_PROXIES,
         ),
-        Middleware(
-            RateLimits,
-            hf=hf,
-            limits=[
-                RateLimit("plans", requests=50, seconds=60, by="principal", routes=_PLANS),
-                RateLimit("bulk", requests=30, seconds=300, by="principal", routes=["POST /api/bulk/{verb}"]),
-            ],
-        ),
+        *([Middleware(RateLimits, hf=hf, limits=_for_artists())] if limited else []),
         Middleware(IdempotencyKeys, hf=hf, routes=kept, body=FORM_MOST + 1_000_000, lease=300.0),
     ]
 
 
-def _made() -> FastAPI:
+def make_app(*, limited: bool = True) -> FastAPI:
+    """Without limits it may be asked faster than people and their tools do: for tests."""
     app = FastAPI(
         title="Publisher",
         version="1",
@@ -129,7 +129,10 @@ def _made() -> FastAPI:
     if settings.s3_bucket is None:
         app.router.routes.append(Mount("/blobs", SignedFiles(hf.blobs)))
     app.router.routes += [Mount("/probes", probe_app)]
-    app.user_middleware[:0] = [*_outer(), *_inner(unsafe_routes())]
+    app.user_middleware[:0] = [
+        *_outer(limited=limited),
+        *_inner(unsafe_routes(), limited=limited),
+    ]
     return app
 
 
@@ -145,4 +148,4 @@ def unsafe_routes() -> list[str]:
     return [each for each in found if each != _NEVER_KEPT]
 
 
-app = _made()
+app = make_app()

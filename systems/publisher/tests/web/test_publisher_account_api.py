@@ -188,7 +188,9 @@ async def left_of(artist_id):
     place = program.blobs.place()
     for area in ("kept", "staging", "incoming"):
         found[area] = len(await place.list(f"{area}/{artist_id}"))
-    found["jobs"] = len(await program.jobs.find(tenant=tenant(artist_id), states={State.QUEUED, State.RUNNING}))
+    found["jobs"] = len(
+        await program.jobs.find(tenant=tenant(artist_id), states={State.QUEUED, State.RUNNING})
+    )
     found["pauses"] = len(await program.tenants.paused())
     return {name: number for name, number in found.items() if number}
 

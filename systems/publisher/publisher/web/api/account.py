@@ -115,7 +115,7 @@ async def switch(artist: Artist, given: Switch) -> Account:
     return await _shown(artist)
 
 
-@router.post("/disconnect", status_code=202)
+@router.post("/disconnect", status_code=202, response_class=Response)
 async def disconnect(request: Request, artist: Artist) -> Response:
     """Nothing is called in your name any more; DeviantArt is told to forget the tokens."""
     async with request_tx(request) as tx:
@@ -123,7 +123,7 @@ async def disconnect(request: Request, artist: Artist) -> Response:
     return Response(status_code=202)
 
 
-@router.post("/leave", status_code=202)
+@router.post("/leave", status_code=202, response_class=Response)
 async def leave(request: Request, artist: Artist, given: Goodbye) -> Response:
     """Delete the account with all posts and files. It begins at once, and cannot be stopped."""
     await account.leave(artist, username=given.username)

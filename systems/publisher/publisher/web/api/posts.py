@@ -195,7 +195,7 @@ async def decide(request: Request, artist: Artist, post_id: Id, decision: Decisi
     return Response(status_code=204)
 
 
-@router.post("/posts/{post_id}/try-again", status_code=202)
+@router.post("/posts/{post_id}/try-again", status_code=202, response_class=Response)
 async def try_again(request: Request, artist: Artist, post_id: Id) -> Response:
     async with request_tx(request) as tx:
         await scheduling.try_again(artist, post_id, tx=tx)
