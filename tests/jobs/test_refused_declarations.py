@@ -49,6 +49,32 @@ def test_an_argument_may_be_called_job(hf):
     assert fire.signature.names == ["n", "job"]
 
 
+# --- handlers of ends ---
+
+
+def too_few(job):
+    """It cannot write."""
+
+
+def too_many(job, tx, error):
+    """Nobody has the third."""
+
+
+@pytest.mark.parametrize("declare", ["on_dead", "on_unknown", "on_cancelled"])
+@pytest.mark.parametrize("function", [too_few, too_many])
+def test_a_handler_of_ends_that_could_not_be_called(hf, declare, function):
+    with pytest.raises(UsageError, match=r"a function \(job, tx\), async or not; .* takes \(job"):
+        getattr(hf, declare)("mail.send")(function)
+
+
+def test_a_handler_of_ends_may_have_more_with_defaults(hf):
+    @hf.on_dead("mail.send")
+    async def mourn(job, tx, *, loudly=False): ...
+
+    @hf.on_dead("mail.send")
+    def tell(*given): ...
+
+
 # --- names ---
 
 

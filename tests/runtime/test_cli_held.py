@@ -39,7 +39,7 @@ async def wait_for_lock(store, owner):
     [job_id] = await put(store, task="report.build", queue="reports")
     [claim] = await store.claims.claim({"reports": 1}, lease=30, worker="w1")
     await store.leases.acquire("one", owner=owner, ttl=300)
-    await store.claims.finish([Finish(claim, Snooze(after=60, lock="one"))])
+    await store.claims.finish([Finish(claim, Snooze(after=60, reason="its lock is held", lock="one"))])
     return job_id
 
 
@@ -48,6 +48,7 @@ def test_the_list_is_short_and_one_job_is_shown_whole(shop, on_store):
     waits = on_store(wait_for_lock, f"w1/{holder}/5")
     assert shop("jobs", "list", "--queue", "reports") == 0
     assert f"held: lock 'one', of job {holder[:13]} (mail.send, running for" in shop.out
+    assert "its lock is held" not in shop.out
     assert shop("jobs", "show", waits) == 0
     [line] = [line for line in shop.out.splitlines() if line.startswith("held ")]
     assert line.startswith(f"held          lock 'one', of job {holder} (mail.send, running for")

@@ -24,7 +24,10 @@ from holdfast.kernel.masking import MASK
 from holdfast.kernel.show import show
 from holdfast.store.ports import Tx
 
-_HOW = "A handler is a function (event), (event, tx), and takes `job: Job` when it is asked for"
+_HOW = (
+    "A handler is a function (event), (event, tx), whose parameters have these names or are annotated (`order: Event`), "
+    "and takes `job: Job` when it is asked for"
+)
 
 
 class Handler:

@@ -52,8 +52,23 @@ def _handler_of(function: Any, state: State) -> OnEnd:
         raise UsageError(
             f"An on_{state} handler is a function (job, tx), async or not; not {show(function)}."
         )
+    _check_parameters(function, state)
     handler: OnEnd = function if is_async(function) else _in_thread(function)
     return handler
+
+
+def _check_parameters(function: Any, state: State) -> None:
+    """Now, and not with the first end, when what it has to write would be lost."""
+    try:
+        signature = inspect.signature(function)
+    except (TypeError, ValueError):  # of one that is written in C nobody knows
+        return
+    try:
+        signature.bind(None, None)
+    except TypeError:
+        raise UsageError(
+            f"An on_{state} handler is a function (job, tx), async or not; {show(function)} takes {signature}."
+        ) from None
 
 
 def _in_thread(function: Callable[..., Any]) -> OnEnd:

@@ -130,7 +130,10 @@ def job_id(text: str) -> str:
     wanted = text.strip().lower()
     if len(wanted) < len(FIRST_ID) and is_prefix(wanted):
         return Prefix(wanted)
-    return _id(text, "a job's id: those have 36 characters, as `holdfast jobs list` shows them")
+    return _id(
+        text,
+        "a job's id: that is 36 characters, or the first eight or more of them, as `holdfast jobs list` shows them",
+    )
 
 
 def event_id(text: str) -> str:

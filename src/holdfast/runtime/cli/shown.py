@@ -15,6 +15,7 @@ from holdfast.runtime.cli.output import say, show_fields, show_table
 from holdfast.runtime.cli.steps import show_steps
 from holdfast.runtime.cli.table import Column
 from holdfast.runtime.cli.times import cell, told
+from holdfast.store.held_records import HeldFor
 from holdfast.store.records import AuditEntry, JobRecord
 from holdfast.store.saga_records import SagaState
 from holdfast.store.steps import StepRecord
@@ -91,7 +92,9 @@ def _state(record: JobRecord, saga: SagaState | None) -> str:
 
 def _why(record: JobRecord, now: float) -> str | None:
     if (held := why_held(record, now)) is not None:
-        return f"held: {held}" if record.reason is None else f"held: {held}: {record.reason}"
+        # That its lock is held is what the words say already.
+        says_it = record.held_by is not None and record.held_by.reason is HeldFor.LOCK
+        return f"held: {held}" if says_it or record.reason is None else f"held: {held}: {record.reason}"
     return record.reason or _progress(record) or last_error(record)
 
 
