@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+from functools import partial
 
+import msgspec
 import pytest
 from saga_kit import QUICK, do, done, fail, settled, take_back, undo
 from waiting import until
@@ -405,3 +407,26 @@ async def test_upkeep_parks_a_saga_whose_job_died(hf):
         await becomes(run, SagaState.PARKED)
         assert (await hf.sagas.retry("t", actor="ada")).outcome == "accepted"
         assert await run.result(20) == "hotel!"
+
+
+class Receipt(msgspec.Struct, frozen=True):
+    number: str
+
+
+def receipt_for(prefix: str, number: str) -> Receipt:
+    return Receipt(f"{prefix}{number}")
+
+
+async def test_what_a_guarded_partial_returns_has_its_type(hf):
+    """A partial says nothing of types: the function inside of it does."""
+    bank = hf.guard("typed-bank")
+    found = []
+
+    @hf.saga("typed")
+    async def typed(saga):
+        found.append(await saga.step("pay", partial(receipt_for, "no. "), "7", guard=bank))
+        return 1
+
+    await typed.start(id="typed:1")
+    await drain(hf)
+    assert found[0] == Receipt("no. 7")

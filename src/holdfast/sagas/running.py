@@ -6,6 +6,7 @@ import asyncio
 import hashlib
 from collections import Counter
 from collections.abc import Awaitable, Callable
+from functools import partial
 from inspect import isawaitable
 from typing import Any, Protocol
 
@@ -151,7 +152,7 @@ class RunningSaga:
             return function
         if not isinstance(guard, Guard | Keyed):
             raise UsageError(f"guard is what hf.guard(…) made, not {show(guard)}.")
-        return guard(function)
+        return _around(guard, function)
 
     def _limit(self, timeout: float | None) -> float | None:
         """No call goes on longer than its saga may."""
@@ -326,3 +327,10 @@ def _urgency(error: BaseException) -> bool:
 
 def _seconds(timeout: float | None) -> float | None:
     return None if timeout is None else check_seconds("timeout", timeout)
+
+
+def _around(guard: Guard[Any] | Keyed[Any], function: Callable[..., Any]) -> Callable[..., Any]:
+    """The guard stands around the function itself: what a partial of it returns is what it says that it returns."""
+    if isinstance(function, partial):
+        return partial(_around(guard, function.func), *function.args, **function.keywords)
+    return guard(function)
