@@ -4,6 +4,17 @@ from __future__ import annotations
 
 from admissions.core import hf
 from admissions.status import application_view
-from admissions.work import asking, completing, paying, resources, verifying
+from admissions.work import asking, completing, hearing, paying, releasing, resources, verifying, withdrawing
 
-__all__ = ["application_view", "asking", "completing", "hf", "paying", "resources", "verifying"]
+__all__ = [
+    "application_view",
+    "asking",
+    "completing",
+    "hearing",
+    "hf",
+    "paying",
+    "releasing",
+    "resources",
+    "verifying",
+    "withdrawing",
+]
