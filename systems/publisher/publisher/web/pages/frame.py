@@ -82,13 +82,18 @@ def page(handler: Handler) -> Callable[[Request], Awaitable[Response]]:
 
 
 def render(
-    request: Request, template: str, values: Mapping[str, Any] | None = None, *, status: int = 200
+    request: Request,
+    template: str,
+    values: Mapping[str, Any] | None = None,
+    *,
+    status: int = 200,
+    version: object = None,
 ) -> Response:
     """The page. A notice is shown once, and not taken by a question for regions."""
     if "x-holdfast-regions" not in request.headers:
         left = session_of(request).pop(_NOTICE, None)
         request.state.notice = msgspec.convert(left, Notice) if left else None
-    return pages.render(request, template, values, status=status)
+    return pages.render(request, template, values, status=status, version=version)
 
 
 def leave(request: Request, notice: Notice) -> None:

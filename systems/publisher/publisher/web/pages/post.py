@@ -14,7 +14,7 @@ from publisher.desk.reading import PostView
 from publisher.domain.posts import TAGS_MOST, TITLE_MOST
 from publisher.domain.states import EDITABLE, State
 from publisher.web.pages import candidates, details_form, frame
-from publisher.web.pages.cards import card
+from publisher.web.pages.cards import card, look_of
 from publisher.web.pages.folders import folders_of
 from publisher.web.pages.slots import close_to, next_free
 from publisher.web.pages.times import field_of, typed, words_of
@@ -41,11 +41,21 @@ async def draw(
     wants_form = view.post.state in (State.DRAFT, State.REVIEW) or "edit" in request.query_params
     if is_open and (wants_form or form is not None):
         return await _draw_form(request, visitor, view, form, status)
+    version = _version(view, visitor)
+    if (same := frame.pages.unchanged(request, version)) is not None:
+        return same  # also so that the gallery is not looked at again and again
     values = await _values(visitor, view)
     values |= {"at_form": await _when_form(visitor, view)}
     if view.post.state is State.UNKNOWN:
         values["found"] = await candidates.found(visitor, view.post)
-    return frame.render(request, "post.html", values, status=status)
+    return frame.render(request, "post.html", values, status=status, version=version)
+
+
+def _version(view: PostView, visitor: Visitor) -> tuple[object, ...]:
+    """What a reader who follows is told of."""
+    post, waiting = view.post, view.waiting
+    words = (waiting.words, waiting.next_try) if waiting else None
+    return post.version, post.state, len(view.history), visitor.is_held, words, look_of(post, visitor)
 
 
 async def _values(visitor: Visitor, view: PostView) -> dict[str, Any]:
