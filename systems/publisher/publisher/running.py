@@ -20,12 +20,12 @@ _PR_SET_PDEATHSIG = 1
 
 
 class Server(uvicorn.Server):
-    """It leaves at once when it is asked a second time, by whatever signal."""
+    """It leaves at once when it is asked a second time, by whatever signal. Asked once, it ends with 0, and not by the signal."""
 
-    def handle_exit(self, sig: int, frame: FrameType | None) -> None:
+    def handle_exit(self, sig: int, frame: FrameType | None) -> None:  # noqa: ARG002  uvicorn gives them
         if self.should_exit:
             os._exit(SECOND_SIGNAL)
-        super().handle_exit(sig, frame)
+        self.should_exit = True
 
 
 def serve(parent: int | None = None) -> int:
