@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from admissions.core import hf
+from admissions.desk import status
 from admissions.status import application_view
 from admissions.work import asking, completing, hearing, paying, releasing, resources, verifying, withdrawing
 
@@ -15,6 +16,7 @@ __all__ = [
     "paying",
     "releasing",
     "resources",
+    "status",
     "verifying",
     "withdrawing",
 ]
