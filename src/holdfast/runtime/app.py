@@ -257,6 +257,7 @@ class Holdfast(
         """Bring the tables up to date; returns the names of the migrations that were applied."""
         return await self.store.migrate()
 
+    @must_await("hf.now", to=by_context)
     async def now(self) -> float:
         """Seconds since 1970 by the database's clock: the same for all machines, and in tests the clock that they turn."""
         return await self.store.now()

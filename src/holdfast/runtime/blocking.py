@@ -68,6 +68,7 @@ class Blocking:
         self.mail = BlockingMail(portal, hf.mail)
         self.blobs = BlockingBlobs(portal, hf.blobs)
         self.migrate = Blocks(portal, "hf")(hf.migrate)
+        self.now = Blocks(portal, "hf")(hf.now)
 
     def emit(
         self,
