@@ -217,6 +217,18 @@ async def test_a_body_that_never_ends_is_refused_before_it_fills_anything(open_a
         assert (await http.post(f"{open_api.url}/size", content=b"x")).json() == {"bytes": 1}
 
 
+@pytest.mark.parametrize("kind", ["declared", "chunked"])
+async def test_who_sends_somewhat_too_much_reads_why(open_api, kind):
+    async def chunked():
+        for _ in range(30):
+            yield b"x" * 100_000
+
+    async with httpx.AsyncClient(timeout=20) as http:
+        content = b"x" * 3_000_000 if kind == "declared" else chunked()
+        answer = await http.post(f"{open_api.url}/size", content=content)
+    assert (answer.status_code, answer.json()["code"]) == (413, "REQUEST_TOO_LARGE")
+
+
 SMUGGLED = b"POST /orders HTTP/1.1\r\nHost: x\r\nContent-Length: 15\r\n\r\n" + b'{"id":"gotcha"}'
 CORPUS = {
     "length and chunks": b"POST /size HTTP/1.1\r\nHost: x\r\nContent-Length: 4\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n" + SMUGGLED,

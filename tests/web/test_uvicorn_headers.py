@@ -92,11 +92,12 @@ def head():
 
 
 async def test_who_says_nothing_is_not_waited_for(port):
-    assert (await trickled(port)).startswith(b"HTTP/1.1 408 ")
+    assert await trickled(port) == b""
 
 
 async def test_a_second_request_on_a_connection_has_the_same_time(port):
-    assert (await trickled(port, *head(), before=HEAD + b"body")).startswith(b"HTTP/1.1 408 ")
+    said = await trickled(port, *head(), before=HEAD + b"body")
+    assert said.startswith(b"HTTP/1.1 408 ") or said == b""  # which who is still sending may lose
 
 
 async def test_a_connection_may_rest_between_requests(port):
@@ -126,7 +127,7 @@ async def test_a_body_may_take_longer_than_headers(port):
 async def test_too_many_headers_are_refused_before_they_are_complete(port):
     part = b"X-A: " + b"b" * 1000 + b"\r\n"
     answer = await trickled(port, b"POST / HTTP/1.1\r\nHost: x\r\n", *[part] * 6, pause=LIMIT / 100)
-    assert answer.startswith(b"HTTP/1.1 431 ")
+    assert answer.startswith(b"HTTP/1.1 431 ") or answer == b""  # which who is still sending may lose
     async with httpx.AsyncClient() as http:
         assert (await http.post(f"http://127.0.0.1:{port}/", content=b"body")).content == b"body"
 
@@ -142,7 +143,7 @@ def test_limits_that_make_no_sense_are_refused():
     for options in ({"time": 0}, {"size": 10}):
         with pytest.raises(UsageError):
             header_limits(**options)
-    assert HeaderLimits.header_time == 10
+    assert HeaderLimits.header_time == 20
 
 
 async def test_the_rest_of_a_refused_body_is_no_headers(port):

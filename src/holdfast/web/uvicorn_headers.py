@@ -16,7 +16,7 @@ from holdfast.kernel.clock import sleep
 from holdfast.kernel.names import check_int, check_seconds
 from holdfast.kernel.spawn import start
 
-TIME, SIZE = 10.0, 64 * 1024
+TIME, SIZE = 20.0, 64 * 1024
 
 if TYPE_CHECKING:
     from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol as _Http
@@ -91,7 +91,8 @@ class _Limited(_Http):
         self._rest()
         if not self._is_between or self.transport.is_closing():
             return
-        if not self._has_body_left:
+        # Browsers open connections ahead: who has said nothing is told nothing.
+        if self._received and not self._has_body_left:
             self.transport.write(
                 b"HTTP/1.1 " + status + b"\r\ncontent-length: 0\r\nconnection: close\r\n\r\n"
             )

@@ -7,12 +7,12 @@ from functools import partial
 from holdfast.kernel.clock import monotonic, timeout
 from holdfast.kernel.names import check_int, check_seconds
 from holdfast.web.asgi import App, Message, Receive, Scope, Send, header
+from holdfast.web.limits.lingering import refuse
 from holdfast.web.limits.parts import PartCounter, TooMany
 from holdfast.web.problems import Problem
 from holdfast.web.routes import Routes
 
 _MB = 1024 * 1024
-_CLOSE = [(b"connection", b"close")]  # what was not read stands in the way of another request
 
 
 class BodyLimits:
@@ -52,9 +52,9 @@ class BodyLimits:
             return
         total = self._total_of(scope)
         if sum(len(name) + len(value) + 4 for name, value in scope["headers"]) > self._headers:
-            await _TOO_MANY_HEADERS.send(scope, send, fields=_CLOSE)
+            await refuse(_TOO_MANY_HEADERS, scope, send)
         elif _declared(scope) > total:
-            await _too_large(f"at most {total:,} bytes are taken").send(scope, send, fields=_CLOSE)
+            await refuse(_too_large(f"at most {total:,} bytes are taken"), scope, send, left=receive)
         else:
             counter = PartCounter.of(
                 scope, parts=self._parts, part=total if self._part is None else self._part
@@ -88,7 +88,8 @@ class _Watched:
             ):  # half an answer: the server hangs up when this is raised
                 raise
         if self._refusal is not None and not self._began:
-            await self._refusal.send(scope, send, fields=_CLOSE)
+            is_late = self._refusal is _TOO_SLOW
+            await refuse(self._refusal, scope, send, left=None if is_late or self._is_whole else receive)
 
     async def _receive(self, receive: Receive) -> Message:
         if self._refusal is not None:
