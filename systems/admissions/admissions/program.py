@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from admissions.core import hf
-from admissions.desk import status
+from admissions.desk import finance, status
 from admissions.status import application_view
 from admissions.work import asking, completing, hearing, paying, releasing, resources, verifying, withdrawing
 
@@ -11,6 +11,7 @@ __all__ = [
     "application_view",
     "asking",
     "completing",
+    "finance",
     "hearing",
     "hf",
     "paying",

@@ -1,0 +1,110 @@
+"""Finance: payments and their entries, refunds, what belongs to nobody, and where we and the provider disagree."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import partial
+
+from admissions.core import PAY, STAGES, hf
+from admissions.core import stripe as guard
+from admissions.desk.audit import looked
+from admissions.desk.refusals import Invalid, NotHere
+from admissions.domain.forms import Wrong
+from admissions.domain.ledger import Source
+from admissions.outside.errors import NOT_DONE
+from admissions.outside.payments import Payments, Refund
+from admissions.work.booking import book_refund
+from holdfast import Job
+
+
+@dataclass(frozen=True)
+class PaymentRow:
+    application_id: str
+    number: str
+    name: str
+    state: str
+    amount: int
+    currency: str
+    booked: int
+    changed_at: float
+
+
+async def payments(
+    *, state: str | None = None, before: tuple[float, str] | None = None, limit: int = 50
+) -> list[PaymentRow]:
+    """The newest first; `odd` are those that somebody must look at."""
+    values: list[object] = [state or "", before[0] if before else 1e18, before[1] if before else "", limit]
+    async with hf.transaction() as tx:
+        rows = await tx.fetch(
+            "SELECT y.application_id, a.number, p.name, y.state, y.amount, y.currency, "
+            "coalesce((SELECT sum(e.amount) FROM entries e WHERE e.application_id = y.application_id), 0), y.changed_at "
+            "FROM payments y JOIN applications a ON a.id = y.application_id JOIN people p ON p.id = a.person_id "
+            "WHERE ($1 = '' OR y.state = $1) AND (y.changed_at, y.application_id) < ($2, $3 || 'z') "
+            "ORDER BY y.changed_at DESC, y.application_id DESC LIMIT $4",
+            *values,
+        )
+    return [
+        PaymentRow(found, number, name, its, amount, currency, int(booked), at)
+        for found, number, name, its, amount, currency, booked, at in rows
+    ]
+
+
+@dataclass(frozen=True)
+class Unmatched:
+    reference: str
+    intent: str
+    amount: int
+    currency: str
+    at: float
+
+
+async def unmatched() -> list[Unmatched]:
+    """Money of an intent that no application has."""
+    async with hf.transaction() as tx:
+        rows = await tx.fetch(
+            "SELECT reference, intent, amount, currency, at FROM entries WHERE application_id IS NULL ORDER BY at DESC LIMIT 200"
+        )
+    return [Unmatched(*row) for row in rows]
+
+
+async def refund(officer_id: str, application_id: str, amount: int, reason: str) -> str:
+    """By a job, whose key is its own: it is given back once. No more than was paid."""
+    async with hf.transaction() as tx:
+        rows = await tx.fetch("SELECT sum(amount) FROM entries WHERE application_id = $1", application_id)
+        if not await tx.fetch("SELECT 1 FROM payments WHERE application_id = $1", application_id):
+            raise NotHere
+        paid = int(rows[0][0] or 0)
+        if not 0 < amount <= paid:
+            raise Invalid([Wrong("amount", "refund_too_much", (amount, paid))])
+        if not reason.strip():
+            raise Invalid([Wrong("reason", "reason_missing")])
+        handle = await give_back.options(unique=f"refund:{application_id}", tx=tx).enqueue(
+            application_id, amount
+        )  # type: ignore[call-arg]  # its worker gives it the client
+        await looked(tx, officer_id, "payment.refunded", application_id, f"{amount}: {reason.strip()[:200]}")
+        return handle.id
+
+
+@hf.task(name="admissions.refund", queue=PAY, retry=STAGES)
+async def give_back(job: Job, application_id: str, amount: int, client: Payments) -> str:
+    async with hf.transaction() as tx:
+        [(intent, currency)] = await tx.fetch(
+            "SELECT intent, currency FROM payments WHERE application_id = $1", application_id
+        )
+    made: Refund = await job.effect(
+        "refund",
+        partial(_refund, client, job.key_for("refund")),
+        intent,
+        amount,
+        policy="keyed",
+        key_ttl=23 * 3600.0,
+        not_done=NOT_DONE,
+        guard=guard,
+    )
+    async with job.commit(made.id) as tx:
+        await book_refund(tx, made, currency, Source.RETURN)
+    return made.id
+
+
+def _refund(client: Payments, key: str, intent: str, amount: int) -> Refund:
+    return client.refund(intent, amount, key)
