@@ -67,3 +67,13 @@ async def any_hf(simulator, any_url):
 async def ada(simulator):
     """An artist who has logged in; asks for `hf` or `any_hf` beside it."""
     return kit.Artist(simulator, "ada-arc")
+
+
+@pytest.fixture
+async def fleet(any_hf, any_url, tmp_path):
+    """Real processes on the database of this test."""
+    from publisher_processes import Fleet
+
+    fleet = Fleet(any_url, tmp_path)
+    yield fleet
+    fleet.end_all()

@@ -10,6 +10,7 @@ import pytest
 from publisher.desk import posts, reading, scheduling
 from publisher.desk.refusals import Invalid, TooLate
 from publisher.domain.posts import Details
+from publisher_server import ENVIRONMENT
 
 from holdfast import State as JobState
 from holdfast.testing import drain
@@ -357,9 +358,10 @@ def test_the_desk_alone_can_enqueue():
     import sys
 
     code = "from publisher.desk import scheduling; print(scheduling.publish.bind('a post'))"
-    told = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False, env=os.environ | {
-        "PYTHONPATH": os.pathsep.join(each for each in sys.path if each),
-    })  # fmt: skip
+    environment = os.environ | ENVIRONMENT | {"PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
+    told = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=False, env=environment
+    )
     assert told.returncode == 0, told.stderr
 
 
