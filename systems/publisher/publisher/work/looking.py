@@ -18,6 +18,7 @@ _PATIENCE = 10.0  # seconds for one answer: somebody may wait for it
 _TRIES, _TURN = 6, 2.0  # a page waits for its turn in the artist's pace, up to so many seconds each time
 NAMES = {"dailydeviations": "date", "tags": "tag", "topic": "topic"}  # what each kind of browsing asks for
 T = TypeVar("T")
+_pause = asyncio.sleep
 
 
 @hf.cached(fresh=FRESH, stale=STALE, key="folders:{artist_id}", tags=("gallery:{artist_id}",), on="store")
@@ -70,5 +71,5 @@ async def ask(artist_id: str, call: Callable[[DeviantArt, str], Awaitable[T]]) -
                 turn = refusal.retry_after
                 if not tries_left or turn is None or turn > _TURN:
                     raise
-            await asyncio.sleep(turn)
+            await _pause(turn)
     raise AssertionError("the last try returns or raises")
