@@ -64,9 +64,12 @@ async def test_each_key_has_one_effect_while_processes_are_killed(hf, fleet):
     chance = random.Random(7)
     answers, refusals = defaultdict(set), Counter()
     is_over = asyncio.Event()
+    room = asyncio.Semaphore(
+        40
+    )  # ten thousand that wait for a connection would keep the client busy, not the servers
 
     async def submit(http, key):
-        async with asyncio.timeout(120):
+        async with room, asyncio.timeout(120):
             while True:
                 api = chance.choice(fleet)
                 headers = {"Idempotency-Key": f'"{key}"'}
