@@ -27,21 +27,38 @@ from publisher.core import PUBLISHING, hf, settings
 from publisher.desk.uploads import FILE_MOST, FORM_MOST
 from publisher.outside.deviantart import DeviantArt
 from publisher.probing import probe_app
-from publisher.web.api import account, automations, bulk, files, keys, library, posts, sales, uploads
+from publisher.web.api import (
+    account,
+    automations,
+    bulk,
+    files,
+    galleries,
+    keys,
+    library,
+    posts,
+    sales,
+    uploads,
+)
 from publisher.web.api.answers import RESPONSES, answer_refusals
 from publisher.web.login import login_routes
 from publisher.web.pages import page_routes
+from publisher.web.pages.deviations import PICTURES
 from publisher.web.pages.frame import pages
 
-ROUTERS = [posts, uploads, files, bulk, account, keys, library, automations, sales]
+ROUTERS = [posts, uploads, files, bulk, account, keys, library, automations, sales, galleries]
 _DAY = 86_400.0
 _PROXIES = [each.strip() for each in settings.proxies.split(",") if each.strip()]
 _API = "/api/{rest:path}"
 # Programs ask these with a key, not with a cookie. A PUT of a file is allowed by its signed link.
 _BY_KEY = ["POST /api/uploads/tool", "POST /api/sales/next", "POST /api/sales/{id}/complete", "POST /api/sales/{id}/fail"]  # fmt: skip
 _UPLOADS = ["POST /api/uploads", "POST /api/uploads/tool", "POST /api/posts/{id}/files", "POST /upload"]
-_PLANS = [f"POST /api/posts/{{id}}/{verb}" for verb in ("schedule", "move", "publish-now", "try-again")]
-_NOW = ["POST /api/posts/{id}/publish-now", "POST /api/bulk/publish-now"]
+_PLANS = [
+    *(f"POST /api/posts/{{id}}/{verb}" for verb in ("schedule", "move", "publish-now", "try-again")),
+    *(f"POST /posts/{{id}}/{verb}" for verb in ("schedule", "schedule-again", "move", "publish", "publish-draft", "again")),
+    "POST /calendar/move",
+]  # fmt: skip
+_BULK = ["POST /api/bulk/{verb}", "POST /bulk"]
+_NOW = ["POST /api/posts/{id}/publish-now", "POST /api/bulk/publish-now", "POST /posts/{id}/publish", "POST /posts/{id}/publish-draft"]  # fmt: skip
 _LATEST = 300.0  # seconds that due posts may have waited while more of them are taken
 # The answer of this one is a secret: it is not kept for who asks again.
 _NEVER_KEPT = "POST /api/keys"
@@ -60,10 +77,11 @@ def _origin(url: str) -> str:
 
 
 def _allowed() -> dict[str, list[str]]:
-    """Where a form may lead: the login. Where files are: an S3 that serves them itself."""
-    allowed = {"form-action": [_origin(settings.deviantart_url)]}
+    """Where a form may lead: the login. Where pictures are: DeviantArt's, and an S3 that serves them itself."""
+    allowed = {"form-action": [_origin(settings.deviantart_url)], "img-src": [PICTURES]}
     if settings.s3_bucket is not None and settings.s3_endpoint:
-        allowed |= {name: [_origin(settings.s3_endpoint)] for name in ("img-src", "connect-src")}
+        place = _origin(settings.s3_endpoint)
+        allowed |= {"img-src": [PICTURES, place], "connect-src": [place]}
     return allowed
 
 
@@ -91,7 +109,7 @@ def _for_addresses() -> list[RateLimit]:
 def _for_artists() -> list[RateLimit]:
     return [
         RateLimit("plans", requests=50, seconds=60, by="principal", routes=_PLANS),
-        RateLimit("bulk", requests=30, seconds=300, by="principal", routes=["POST /api/bulk/{verb}"]),
+        RateLimit("bulk", requests=30, seconds=300, by="principal", routes=_BULK),
     ]
 
 

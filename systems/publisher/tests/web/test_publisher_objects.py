@@ -60,6 +60,15 @@ OTHERS = {
 }
 
 
+QUERIES = {
+    "/api/calendar": {"begin": 0, "end": 4e9},
+    "/api/browse/daily": {"day": "2026-11-19"},
+    "/api/browse/tag": {"tag": "ink"},
+    "/api/browse/topic": {"topic": "digital-art"},
+    "/api/browse/tags": {"begin": "la"},
+}
+
+
 def api():
     return sorted(
         f"{method} {route.path}"
@@ -70,7 +79,7 @@ def api():
 
 
 @pytest.fixture
-async def theirs(ada_in, hf):
+async def theirs(ada_in):
     """One of each kind that belongs to ada, by the name of its parameter."""
     found = {"name": "none", "post_id": await ada_in.make_draft("hers.png")}
     [file] = (await ada_in.get(f"/api/posts/{found['post_id']}/files")).json()
@@ -137,7 +146,9 @@ def form():
 async def test_what_a_path_names_is_not_there_for_another(ada_in, bob_in, theirs):
     before = await everything(ada_in.artist_id)
     seen = 0
-    for route in [each for each in api() if "{" in each]:
+    for route in [
+        each for each in api() if "{" in each and "{folder}" not in each
+    ]:  # those are DeviantArt's to guard
         method, path = route.split(" ")
         sent = (
             form() if route in UPLOADS else {"json": filled(BODIES[route], theirs)} if route in BODIES else {}
@@ -181,7 +192,7 @@ async def test_lists_show_ones_own(bob_in, theirs):
         method, path = route.split(" ")
         if method != "GET" or "{" in path:
             continue
-        answer = await bob_in.get(path, params={"begin": 0, "end": 4e9} if "calendar" in path else None)
+        answer = await bob_in.get(path, params=QUERIES.get(path))
         assert answer.status_code == 200, (route, answer.text)
         assert not [each for each in ids if each in answer.text], route
 
