@@ -16,8 +16,8 @@ from visitors import Browser
 
 
 @pytest.fixture
-async def site(hf):
-    """The app on a SQLite file; its client of DeviantArt is open."""
+async def site(any_hf):
+    """The app, on both stores; its client of DeviantArt is open."""
     async with DeviantArt.open(settings.deviantart_url, settings.call_timeout_s) as opened:
         app.state.site = opened
         yield app

@@ -138,7 +138,7 @@ async def test_an_export_is_made_once_at_a_time_and_old_ones_go(ada_in):
         assert len([each for each in await program.blobs.list("exports/") if each.state == "kept"]) == 3
 
 
-async def test_an_export_costs_no_memory(ada_in, hf):
+async def test_an_export_costs_no_memory(ada_in):
     """It goes out piece by piece: what is in the zip's hands at a time is small."""
     from publisher.work import exporting
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from publisher.core import hf as program
 
 
-async def test_from_login_to_schedule(ada_in, hf):
+async def test_from_login_to_schedule(ada_in):
     post_id = await ada_in.make_draft("Salt_lantern.png")
     view = (await ada_in.get(f"/api/posts/{post_id}")).json()
     assert view["post"]["title"] == "Salt lantern"

@@ -23,7 +23,7 @@ async def send(tool, secret):
     return await tool.post("/api/uploads/tool", files=files, headers={"authorization": f"Bearer {secret}"})
 
 
-async def test_a_secret_is_shown_once_and_kept_as_a_hash(ada_in, hf):
+async def test_a_secret_is_shown_once_and_kept_as_a_hash(ada_in):
     made = await key_of(ada_in)
     assert made["secret"].startswith("pub_")
     assert len(made["secret"]) == 68
@@ -35,7 +35,7 @@ async def test_a_secret_is_shown_once_and_kept_as_a_hash(ada_in, hf):
     assert made["secret"] not in str(rows)
 
 
-async def test_a_secret_is_not_kept_for_who_asks_again(ada_in, hf):
+async def test_a_secret_is_not_kept_for_who_asks_again(ada_in):
     """Answers to keyed requests lie in the database for days."""
     headers = {"idempotency-key": "same"}
     first = (await ada_in.post("/api/keys", json={"name": "a"}, headers=headers)).json()

@@ -140,7 +140,7 @@ async def test_the_session_begins_under_a_new_token(browser):
         assert (await thief.get("/api/account")).status_code == 401
 
 
-async def test_forms_of_other_sites_are_refused(ada_in, hf):
+async def test_forms_of_other_sites_are_refused(ada_in):
     for headers in ({"sec-fetch-site": "cross-site"}, {"origin": "https://evil.example"}):
         answer = await ada_in.post("/api/account/switch", json={"is_on": False}, headers=headers)
         assert answer.status_code == 403
@@ -149,7 +149,7 @@ async def test_forms_of_other_sites_are_refused(ada_in, hf):
     assert (await ada_in.get("/api/account")).json()["is_on"] is True
 
 
-async def test_a_new_login_lets_held_posts_go_on(ada_in, hf, simulator):
+async def test_a_new_login_lets_held_posts_go_on(ada_in, simulator):
     post_id = await ada_in.make_draft()
     await ada_in.post("/api/account/disconnect")
     at = round(await program.now()) + 3600
