@@ -11,6 +11,7 @@ from publisher.desk import scheduling
 from publisher.domain.states import State
 from publisher.seeding import plan, rows
 from publisher.seeding.artists import make_artist
+from publisher.seeding.gallery import hang
 from publisher.seeding.shelf import fill
 from publisher.seeding.unknown import lose_answer
 from publisher.tables import Artist
@@ -30,6 +31,7 @@ async def seed(past: int = plan.PAST) -> str:
     await make_artist(NEW, age=600)
     posts = await _posts(artist_id, now, past)
     await _count(artist_id)
+    await hang(artist_id)
     await fill(artist_id)
     return f"{YEAR} has {posts} posts and a year of history; {NEW} has none yet."
 
@@ -64,4 +66,4 @@ async def _add(artist_id: str, planned: list[plan.Planned], now: float) -> None:
     for post_id, each in made:
         if each.state is State.SCHEDULED and each.wished_at is not None:
             at = max(each.wished_at, await hf.now() - _JUST_LATE)
-            await scheduling.schedule(artist_id, post_id, at)
+            await scheduling.schedule(artist_id, post_id, at, jitter=None if at == each.wished_at else 0)

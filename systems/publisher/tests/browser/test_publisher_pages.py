@@ -8,7 +8,7 @@ from axe_playwright_python.async_playwright import Axe
 pytestmark = [pytest.mark.asyncio(loop_scope="session"), pytest.mark.timeout(600)]
 PAGES = [
     "/", "/calendar", "/calendar?view=month", "/calendar?view=week", "/calendar?view=list", "/posts", "/posts?show=needs", "/drafts",
-    "/review", "/upload", "/automations", "/sales", "/templates", "/files", "/keys", "/settings", "/welcome", "/more", "/login",
+    "/review", "/upload", "/automations", "/sales", "/templates", "/files", "/keys", "/settings", "/galleries", "/browse", "/browse?view=topic", "/browse?view=daily", "/browse?tag=ink", "/welcome", "/more", "/login",
 ]  # fmt: skip
 
 

@@ -356,6 +356,37 @@ async def test_a_price_is_made_and_a_post_is_offered(open_page):
         await expect(page.get_by_role("row", name="USD 35.50")).to_have_count(1)
 
 
+async def test_folders_of_the_gallery_are_made_ordered_and_filled(open_page):
+    async with open_page() as page:
+        await page.goto("/galleries")
+        await page.get_by_label("Name of a new folder").fill("Lanterns")
+        await page.get_by_role("button", name="Make").click()
+        await expect(page.locator(".folder-list")).to_contain_text("Lanterns")
+        before = await page.locator(".folder-list .grow").all_inner_texts()
+        await page.get_by_role("button", name="Lanterns one place up").click()
+        await expect(page.locator(".notice")).to_contain_text("The order is changed")
+        after = await page.locator(".folder-list .grow").all_inner_texts()
+        assert after.index("Lanterns") == before.index("Lanterns") - 1
+        await page.locator(".folder-list a", has_text="Sketches").click()
+        await page.locator("figure input[type=checkbox]").first.check()
+        await page.get_by_label("Move the chosen ones to").select_option(label="Lanterns")
+        await page.get_by_role("button", name="Move", exact=True).click()
+        await expect(page.locator(".notice")).to_have_text("1 moved at DeviantArt.")
+        await expect(page.locator("figure")).to_have_count(1)
+
+
+async def test_a_gallery_is_not_looked_at_too_often(open_page):
+    async with open_page() as page:
+        await page.goto("/galleries")
+        await expect(page.locator(".page-head .hint")).to_contain_text("seen")
+        for _ in range(6):
+            await page.get_by_role("button", name="Look again").click()
+            await expect(page.locator(".notice")).to_be_visible()
+            if "You have just refreshed" in await page.locator(".notice").inner_text():
+                break
+        await expect(page.locator(".notice")).to_contain_text("Again in")
+
+
 async def test_a_key_is_shown_once_and_revoked(open_page):
     async with open_page() as page:
         await page.goto("/keys")

@@ -6,9 +6,11 @@ from starlette.routing import BaseRoute
 
 from publisher.web.pages import (
     automations,
+    browse,
     bulk,
     calendar,
     files,
+    galleries,
     keys,
     listing,
     pictures,
@@ -26,7 +28,7 @@ from publisher.web.pages import (
 from publisher.web.pages.frame import pages
 
 _MODULES = (
-    today, welcome, calendar, listing, review, bulk, post, post_actions, upload, automations, sales, shelf, files, keys, settings, undo, pictures,
+    today, welcome, calendar, listing, review, bulk, post, post_actions, upload, automations, sales, shelf, galleries, browse, files, keys, settings, undo, pictures,
 )  # fmt: skip
 page_routes: list[BaseRoute] = [route for module in _MODULES for route in module.routes]
 

@@ -64,7 +64,7 @@ async def _draw(
         if "trial" in request.query_params
         else None,
         "presets": await presets.listing(visitor.id),
-        "folders": await folders_of(visitor),
+        "folders": (await folders_of(visitor)).all,
         "labels": automation_form.LABELS,
         "days": automation_form.DAYS,
         "words_of": lambda at: words_of(at, visitor.tz),

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from dataclasses import dataclass
 
+from holdfast import Cancel
 from holdfast.errors import HoldfastError
 from publisher.core import settings
 from publisher.desk.rows import PostRow
@@ -12,7 +13,6 @@ from publisher.outside.deviantart import DeviantArt
 from publisher.outside.errors import DeviantArtError
 from publisher.outside.records import Deviation
 from publisher.web.pages.cards import distance
-from publisher.web.pages.visitor import Visitor
 from publisher.work.access import Busy, NeedsLogin
 from publisher.work.publishing import look_for
 
@@ -36,10 +36,13 @@ class Looked:
     is_known: bool
 
 
-async def found(visitor: Visitor, post: PostRow) -> Looked:  # noqa: ARG001
+async def found(post: PostRow) -> Looked | None:
+    """None: it was settled in this moment, and is unknown no more."""
     try:
         async with asyncio.timeout(_PATIENCE), DeviantArt.open(settings.deviantart_url, _PATIENCE) as site:
             seen = await look_for(site, post.id)
+    except Cancel:
+        return None
     except (HoldfastError, DeviantArtError, NeedsLogin, Busy, TimeoutError):
         return Looked((), is_known=False)
     return Looked(tuple(_candidate(each, post) for each in seen), is_known=True)

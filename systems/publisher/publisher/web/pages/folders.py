@@ -2,9 +2,15 @@
 
 from __future__ import annotations
 
+import asyncio
 from dataclasses import dataclass
 
+from publisher.desk import galleries
+from publisher.desk.refusals import Refusal
+from publisher.web.pages.deviations import age_words
 from publisher.web.pages.visitor import Visitor
+
+_PATIENCE = 3.0  # seconds that a form waits for them
 
 
 @dataclass(frozen=True)
@@ -13,5 +19,18 @@ class Folder:
     name: str
 
 
-async def folders_of(visitor: Visitor) -> list[Folder]:  # noqa: ARG001
-    return []
+@dataclass(frozen=True)
+class Folders:
+    """`age` says when they were seen; empty when they could not be."""
+
+    all: tuple[Folder, ...]
+    age: str
+
+
+async def folders_of(visitor: Visitor) -> Folders:
+    try:
+        async with asyncio.timeout(_PATIENCE):
+            found = await galleries.folders(visitor.id)
+    except (Refusal, TimeoutError):
+        return Folders((), "")
+    return Folders(tuple(Folder(each.folderid, each.name) for each in found.value), age_words(found.age))

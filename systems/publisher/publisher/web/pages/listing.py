@@ -91,7 +91,7 @@ async def drafts(request: Request, visitor: Visitor) -> Response:
     values |= {
         "lacking": lacking,
         "columns": [Column(""), Column("Draft"), Column("Missing"), Column("Tags"), Column("Changed", "right")],
-        "folders": await folders_of(visitor),
+        "folders": (await folders_of(visitor)).all,
         "first": field_of(await next_free(visitor), visitor.tz),
         "tag_sets": await templates.listing(visitor.id, "tags"),
         "texts": await templates.listing(visitor.id, "description"),

@@ -47,7 +47,9 @@ async def draw(
     values = await _values(visitor, view)
     values |= {"at_form": await _when_form(visitor, view)}
     if view.post.state is State.UNKNOWN:
-        values["found"] = await candidates.found(visitor, view.post)
+        values["found"] = await candidates.found(view.post)
+        if values["found"] is None:
+            return await draw(request, visitor, await reading.story(visitor.id, view.post.id))
     return frame.render(request, "post.html", values, status=status, version=version)
 
 
@@ -65,7 +67,7 @@ async def _values(visitor: Visitor, view: PostView) -> dict[str, Any]:
         "post": view.post, "card": shown, "details": view.post.told, "files": view.files, "missing": view.missing,
         "why": await why_of(shown, visitor), "waiting": view.waiting, "near": view.near,
         "history": [(_KINDS.get(each.kind, "wait"), each.words, _who(each.who), each.at) for each in view.history],
-        "folder_names": {each.id: each.name for each in await folders_of(visitor)},
+        "folder_names": {each.id: each.name for each in (await folders_of(visitor)).all},
         "most": {"title": TITLE_MOST, "tags": TAGS_MOST},
     }  # fmt: skip
 
@@ -88,10 +90,10 @@ async def _draw_form(
         first = (await _when_form(visitor, view))["at"]
         form = details_form.filled(view.post.told, first, view.post.version)
     at = typed(form["at"], visitor.tz)
-    values = await _values(visitor, view)
+    values, folders = await _values(visitor, view), await folders_of(visitor)
     lacking = {each.name for each in view.missing}
     values |= {
-        "form": form, "labels": details_form.LABELS, "folders": await folders_of(visitor), "lacking": lacking,
+        "form": form, "labels": details_form.LABELS, "folders": folders.all, "folder_age": folders.age, "lacking": lacking,
         "close": await close_to(visitor, at, view.post.id) if at else [], "choices": _choices(),
         "checks": _checks(view, visitor), "said_at": words_of(at, visitor.tz) if at else "",
     }  # fmt: skip
