@@ -6,6 +6,8 @@ SHELL := /bin/sh
 SEEDS ?= 100
 ARGS ?=
 PYTHON ?=
+SYSTEM ?= publisher
+STORE ?= sqlite
 run := .venv/bin/python
 ready := .venv/.ready
 # Half of the tests' time is waiting, for leases and signals: more processes than there are cores.
@@ -15,7 +17,7 @@ unexport PYTHONDONTWRITEBYTECODE
 # A .venv whose interpreter is gone is made again.
 $(shell $(run) -c '' >/dev/null 2>&1 || rm -f $(ready))
 
-.PHONY: help demo test test-again check chaos sim sim-mutants pictures bench bench-guards bench-events bench-sagas bench-sessions bench-web bench-store bench-profile format lock lock-bench
+.PHONY: help demo test test-again check publisher proof chaos sim sim-mutants pictures bench bench-guards bench-events bench-sagas bench-sessions bench-web bench-store bench-profile format lock lock-bench
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -43,6 +45,12 @@ check: $(ready) ## Check format, lint, types, import direction and seams
 
 chaos: $(ready) ## Kill, freeze and cut off real processes and databases a thousand times, then count (ARGS="--short", "publications")
 	@$(run) -m chaos $(ARGS)
+
+publisher: $(ready) ## Open the publisher with a simulated DeviantArt and seeded artists, until Ctrl-C
+	@$(run) -m tools.start publisher
+
+proof: $(ready) ## Prove a system with real processes, kills and faults of the outside (SYSTEM=publisher STORE=postgres, ARGS=--small)
+	@$(run) -m tools.proof $(SYSTEM) --store $(STORE) $(ARGS)
 
 sim: $(ready) ## Run the engine in a seeded simulation (SEEDS=100)
 	@$(run) -m holdfast.testing.simulation --seeds $(SEEDS) $(ARGS)

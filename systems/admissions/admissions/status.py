@@ -28,7 +28,7 @@ _PAYMENTS = {"payment.opened": "open", "payment.completed": "paid", "application
 def application_view(row: dict[str, Any] | None, event: Event[dict[str, Any]]) -> dict[str, Any]:
     """What `GET /applications/{id}/status` answers. Progress never falls, and nothing in it is guessed."""
     data = event.data
-    found = dict(row or _new(data["application_id"], event.time.timestamp()))
+    found = dict(row or new(data["application_id"], event.time.timestamp()))
     state = _STATES.get(event.type)
     if state is not None:
         found["status"] = str(state)
@@ -51,7 +51,7 @@ def application_view(row: dict[str, Any] | None, event: Event[dict[str, Any]]) -
     return found
 
 
-def _new(application_id: str, at: float) -> dict[str, Any]:
+def new(application_id: str, at: float) -> dict[str, Any]:
     return {
         "id": application_id,
         "number": "",

@@ -76,7 +76,7 @@ async def register(
 ) -> None:
     """A link comes by mail. An address that has an account gets one too, and the page says the same: nobody learns who is here."""
     _check(mail, password, name)
-    hashed = await asyncio.to_thread(_hasher.hash, password)
+    secured = await hashed(password)
     async with inside(tx) as own:
         rows = await own.fetch("SELECT id, confirmed_at FROM people WHERE mail = $1", folded(mail))
         if rows:
@@ -86,7 +86,7 @@ async def register(
         person_id = new_id()
         await own.execute(
             "INSERT INTO people (id, mail, password, name, role, language, made_at) VALUES ($1, $2, $3, $4, $5, $6, $7)",
-            person_id, folded(mail), hashed, name.strip(), str(Role.APPLICANT), language, await hf.now(),
+            person_id, folded(mail), secured, name.strip(), str(Role.APPLICANT), language, await hf.now(),
         )  # fmt: skip
         await _send_link(own, person_id, "confirm")
         await looked(own, person_id, "person.registered", person_id)
@@ -95,8 +95,8 @@ async def register(
 async def log_in(mail: str, password: str) -> Person:
     async with hf.transaction() as tx:
         rows = await tx.fetch("SELECT id, password FROM people WHERE mail = $1", folded(mail))
-    fits = await asyncio.to_thread(_fits, rows[0][1] if rows else _NOBODY, password)
-    if not rows or not fits:
+    is_right = await asyncio.to_thread(fits, rows[0][1] if rows else _NOBODY, password)
+    if not rows or not is_right:
         raise NotLoggedIn
     found = await get(rows[0][0])
     if found.is_blocked:
@@ -108,9 +108,15 @@ async def log_in(mail: str, password: str) -> Person:
     return found
 
 
-def _fits(hashed: str, password: str) -> bool:
+async def hashed(password: str, field: str = "password") -> str:
+    """In a thread: argon2 is slow on purpose."""
+    _check_password(password, field)
+    return await asyncio.to_thread(_hasher.hash, password)
+
+
+def fits(kept: str, password: str) -> bool:
     try:
-        return _hasher.verify(hashed, password[:PASSWORD_MOST])
+        return _hasher.verify(kept, password[:PASSWORD_MOST])
     except (VerificationError, InvalidHashError):
         return False
 
@@ -160,13 +166,12 @@ async def confirm(secret: str) -> Person:
 
 async def reset(secret: str, password: str) -> Person:
     """Whoever had this account open is logged out everywhere."""
-    _check_password(password)
-    hashed = await asyncio.to_thread(_hasher.hash, password)
+    secured = await hashed(password)
     async with hf.transaction() as tx:
         person_id, _ = await _use(tx, secret, ("reset",))
         await tx.execute(
             "UPDATE people SET password = $1, confirmed_at = coalesce(confirmed_at, $2) WHERE id = $3",
-            hashed,
+            secured,
             await hf.now(),
             person_id,
         )
@@ -247,6 +252,6 @@ def _check(mail: str, password: str, name: str) -> None:
         raise Invalid(wrong)
 
 
-def _check_password(password: str) -> None:
+def _check_password(password: str, field: str) -> None:
     if not PASSWORD_LEAST <= len(password) <= PASSWORD_MOST:
-        raise Invalid([Wrong("password", "password_short", (PASSWORD_LEAST,))])
+        raise Invalid([Wrong(field, "password_short", (PASSWORD_LEAST,))])

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from typing import Any
 
 from admissions.core import hf
 from admissions.desk.applying import draft_of
 from admissions.desk.refusals import NotHere
-from admissions.status import application_view
+from admissions.domain.states import State
+from admissions.status import application_view, new
 from holdfast import Emitted, Event
+from holdfast.errors import HoldfastError
 
 FLAG = "status-cache"
+_SUBMITTED = 2  # the version of a key after both events of a submission
 
 
 @hf.cached(fresh=300, stale=300, key="app:status:{application_id}")
@@ -44,3 +48,25 @@ async def of(person_id: str, application_id: str, *, at_least: Emitted | int | N
     if found is None:
         raise NotHere
     return dict(found)
+
+
+async def own(person_id: str, application_id: str) -> dict[str, Any]:
+    """Whoever has just submitted sees it, also where the view is late: what was submitted is there, and nothing is guessed."""
+    try:
+        return await of(person_id, application_id)
+    except NotHere:
+        draft = await draft_of(person_id, application_id)
+        if draft.state is State.DRAFT:
+            raise
+    await cached.invalidate(application_id)
+    with suppress(HoldfastError, NotHere):  # behind, or without a worker
+        return await of(person_id, application_id, at_least=_SUBMITTED)
+    return await _of_rows(application_id)
+
+
+async def _of_rows(application_id: str) -> dict[str, Any]:
+    async with hf.transaction() as tx:
+        [(number, state, at, changed_at)] = await tx.fetch(
+            "SELECT number, state, submitted_at, changed_at FROM applications WHERE id = $1", application_id
+        )
+    return new(application_id, at) | {"number": number, "status": state, "updatedAt": changed_at}

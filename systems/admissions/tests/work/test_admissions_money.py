@@ -123,3 +123,18 @@ async def test_who_pays_in_two_windows_pays_once(manual_clock, portal, stripe_si
         await kit.pay(application)
     await manual_clock.run(drain(portal, raise_dead=True))
     assert len(stripe_simulator.ledger.find("charged")) == 1
+
+
+async def test_a_500_that_stripe_keeps_for_its_key_stops_no_payment(
+    manual_clock, portal, stripe_simulator, box
+):
+    """Its key answers so for a day: another intent is made, which takes no money either."""
+    stripe_simulator.faults.put("create", "server-error", times=1)
+    application = await kit.submitted()
+    for _ in range(4):
+        manual_clock.advance(5)
+        await manual_clock.run(drain(portal))
+    assert (await kit.row(application))["state"] == "awaiting_payment"
+    await kit.pay(application)
+    await manual_clock.run(drain(portal, raise_dead=True))
+    assert len(stripe_simulator.ledger.find("charged")) == 1

@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
+import io
+
 import pytest
 from axe_playwright_python.async_playwright import Axe
+from PIL import Image
+
+from tests.browser.xss import CORPUS
 
 pytestmark = [pytest.mark.asyncio(loop_scope="session"), pytest.mark.timeout(600)]
 PAGES = [
@@ -108,3 +113,30 @@ async def test_somebody_else_sees_nothing_of_a_post(open_page):
         answer = await page.goto(address)
         assert answer.status == 404
         assert "There is no such post." in await page.locator("main").inner_text()
+
+
+async def test_what_an_artist_writes_is_text_on_every_page(open_page):
+    """Titles, texts, tags and names of strangers' making: nothing of it runs, and nothing breaks the policy."""
+    async with open_page("dara-moth", allowed=["422"]) as page:
+        seen = []
+        page.on("dialog", lambda dialog: seen.append(dialog.message))
+        await page.goto("/upload")
+        out = io.BytesIO()
+        Image.new("RGB", (8, 8), "red").save(out, "PNG")
+        name = "<img src=x onerror=alert(1)>.png"
+        await page.locator("input[type=file]").set_input_files(
+            {"name": name, "mimeType": "image/png", "buffer": out.getvalue()}
+        )
+        await page.locator("[data-finished]").click()
+        address = await page.locator("tbody a").first.get_attribute("href")
+        for evil in CORPUS:
+            await page.goto(address)
+            await page.locator("#field-title").fill(evil[:200])
+            await page.locator("#field-description").fill(evil)
+            await page.locator("#field-tags").fill(evil)
+            await page.get_by_role("button", name="Save").click()
+            await page.locator(".notice").wait_for()
+            for path in ("/drafts", "/files"):
+                await page.goto(path)
+                assert await page.locator("img[src=x], svg[onload], main script").count() == 0, (path, evil)
+        assert not seen

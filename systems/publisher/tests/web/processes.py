@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import os
 import signal
 import socket
@@ -12,10 +11,8 @@ import time
 from pathlib import Path
 
 import httpx
-from publisher.core import hf, settings
-from publisher.tables import Base
+from publisher.core import settings
 
-from holdfast.testing import fresh
 from holdfast.vault import new_key
 
 ROOT = Path(__file__).parents[2]
@@ -26,11 +23,6 @@ def free_port():
     with socket.socket() as found:
         found.bind(("127.0.0.1", 0))
         return found.getsockname()[1]
-
-
-async def make_tables(url):
-    async with fresh(hf, url), hf.sqlalchemy().begin() as connection:
-        await connection.run_sync(Base.metadata.create_all)
 
 
 class World:
@@ -48,7 +40,8 @@ class World:
             "SMTP_URL": f"file:{folder / 'mail'}",
             **more,
         }
-        asyncio.run(make_tables(url))
+        made = self.run("migrate")
+        assert made.returncode == 0, made.stderr
 
     def start(self, *command, **more):
         return Process(self, command, more)

@@ -263,6 +263,12 @@ def test_wrong_settings_stop_the_start_by_name(world):
         assert "Traceback" not in ended.stderr
 
 
+def test_tables_are_brought_up_to_date_and_twice_is_the_same(world):
+    again = world.run("migrate")
+    assert (again.returncode, again.stderr) == (0, "")
+    assert "were up to date" in again.stdout
+
+
 def test_settings_in_force_are_shown_without_secrets(world):
     shown = world.run(
         "settings", DEVIANTART_CLIENT_SECRET="very-secret", DATABASE_URL="postgresql://a:pass-word@h/db"

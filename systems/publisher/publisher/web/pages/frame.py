@@ -20,6 +20,7 @@ from publisher.web.pages.words import add_filters
 
 _HERE = Path(__file__).parent.parent
 _NOTICE, UNDO = "notice", "undo"  # in the session
+_UNDO_MOST = 32_000  # bytes
 _FORM_MOST = 1024 * 1024  # bytes: a description may have 65,000 characters, and a table many posts
 Handler = Callable[[Request, Visitor], Awaitable[Response]]
 
@@ -97,11 +98,12 @@ def render(
 
 
 def leave(request: Request, notice: Notice) -> None:
-    """For the next page."""
+    """For the next page. What is too much for a session to keep cannot be undone."""
+    if notice.undo is not None and len(msgspec.json.encode(notice.undo)) > _UNDO_MOST:
+        notice = msgspec.structs.replace(notice, undo=None)
     session = session_of(request)
     session[_NOTICE] = msgspec.to_builtins(notice)
-    if notice.undo is not None:
-        session[UNDO] = notice.undo
+    session[UNDO] = notice.undo
 
 
 def go(request: Request, path: str, notice: Notice | None = None, *, query: str = "") -> Response:
@@ -112,9 +114,11 @@ def go(request: Request, path: str, notice: Notice | None = None, *, query: str 
 
 
 def back(request: Request, notice: Notice) -> Response:
-    """To the page from which the form came, by its own field or by the address that the browser tells."""
+    """To the page from which the form came, as its browser tells."""
     leave(request, notice)
-    return pages.redirect(request, own_path(request, request.headers.get("referer", "")))
+    came_from = request.headers.get("referer", "")
+    query = came_from.partition("#")[0].partition("?")[2]
+    return pages.redirect(request, own_path(request, came_from), back=query)
 
 
 def own_path(request: Request, address: str) -> str:

@@ -1,0 +1,1 @@
+"""JSON for programs: each verb of the desk is a route, and what a route needs stands in `web/allowed.py`."""
