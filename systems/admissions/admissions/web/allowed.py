@@ -115,4 +115,4 @@ def is_allowed(person: Person | None, needs: Needs) -> bool:
         return True
     if person is None or person.is_blocked:
         return False
-    return needs is Who.PERSON or (isinstance(needs, May) and may(person.role, needs))
+    return needs is Who.PERSON or may(person.role, needs)

@@ -12,12 +12,10 @@ from pathlib import Path
 from publisher.program import hf
 from publisher.work import automating
 
-from holdfast.store.sqlite.transaction import SqliteTx
-
 
 def counted(number: int) -> None:
     """From the first statement of an execution on, this process lives for so many more; its commit is one, too."""
-    left, locked, run, leave = [None], automating._locked, SqliteTx._run, SqliteTx.__aexit__
+    left, locked, counted_class = [None], automating._locked, []
 
     def count():
         if left[0] is not None:
@@ -26,8 +24,17 @@ def counted(number: int) -> None:
                 os.kill(os.getpid(), signal.SIGKILL)
 
     async def begun(tx, automation_id):
+        if not counted_class:
+            counted_class.append(count_statements(type(tx), count))
         left[0] = number
         return await locked(tx, automation_id)
+
+    automating._locked = begun
+
+
+def count_statements(kind, count) -> type:
+    """Each statement of this kind of transaction counts, and its commit before and after it is done."""
+    run, leave = kind._run, kind.__aexit__
 
     async def counting(self, call, sql):
         count()
@@ -38,7 +45,8 @@ def counted(number: int) -> None:
         await leave(self, *error)
         count()
 
-    automating._locked, SqliteTx._run, SqliteTx.__aexit__ = begun, counting, left_by
+    kind._run, kind.__aexit__ = counting, left_by
+    return kind
 
 
 async def work(url: str) -> None:
