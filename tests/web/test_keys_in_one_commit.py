@@ -151,3 +151,13 @@ async def test_only_the_middleware_that_names_the_route_claims_its_key(counter):
         answers = [await http.post("/orders", headers=KEY) for _ in range(2)]
     assert [answer.json() for answer in answers] == [{"number": 1}] * 2
     assert await orders(counter.hf) == [1]
+
+
+async def test_an_inner_middleware_of_other_routes_leaves_the_commit_to_the_outer_one(counter):
+    counter.gate.set()
+    inner = counter.app(routes=["POST /other"])
+    app = IdempotencyKeys(inner, counter.hf, routes=["POST /orders"], one_commit=True, most=1)
+    async with client(app) as http:
+        answer = await http.post("/orders", headers=KEY)
+    assert (answer.status_code, answer.json()["code"]) == (500, "ANSWER_TOO_LARGE")
+    assert await orders(counter.hf) == [], "rolled back by the one that holds the key"

@@ -18,7 +18,7 @@ from holdfast.web.asgi import App, Message, Receive, Scope, Send, path_of
 from holdfast.web.idempotency.answers import HEADERS, Answer, unpack
 from holdfast.web.idempotency.body import IN_MEMORY, Body, Gone, TooLarge
 from holdfast.web.idempotency.claiming import Claiming, Elsewhere
-from holdfast.web.idempotency.exchange import Exchange, Program
+from holdfast.web.idempotency.exchange import IN_SCOPE, Exchange, Program
 from holdfast.web.idempotency.fingerprint import fingerprint
 from holdfast.web.idempotency.flights import Asked, Flight, Flights
 from holdfast.web.idempotency.key import MISSING, read_key
@@ -107,6 +107,10 @@ class IdempotencyKeys:
             await self._with_key(scope, receive, send, route, key)
         elif route is not None and self._required:
             await MISSING.send(scope, send)
+        elif route is None and IN_SCOPE in scope:
+            await self._app(
+                scope, receive, send
+            )  # another of these stands outside, and the route is one of its own
         else:
             await self._run(scope, receive, send)
 
