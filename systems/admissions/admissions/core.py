@@ -39,7 +39,6 @@ hf = Holdfast(
     settings.database_url,
     guards=settings.redis_url,
     cache=settings.redis_url,
-    sessions=settings.redis_url,
     mail=settings.mail(),
     blobs=settings.blobs(),
 )

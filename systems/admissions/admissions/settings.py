@@ -21,7 +21,7 @@ _KEY_OF_SIMULATOR, _HOOK_OF_SIMULATOR = "sk_test_simulator", "whsec_simulator"
 class Settings:
     database_url: str = setting("DATABASE_URL", "sqlite:///admissions.db", "SQLite file or PostgreSQL")
     redis_url: str | None = setting(
-        "REDIS_URL", None, "Redis for guards, cache and sessions; without it the database does"
+        "REDIS_URL", None, "Redis for guards and cache; without it the database does"
     )
     environment: str = setting(
         "ADMISSIONS_ENV",

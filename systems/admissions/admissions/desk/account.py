@@ -12,6 +12,7 @@ from admissions.core import hf
 from admissions.desk import people
 from admissions.desk.applying import documents_of
 from admissions.desk.audit import looked
+from admissions.desk.inside import inside
 from admissions.desk.refusals import Invalid, TooLate
 from admissions.domain.forms import NAME_MOST, Wrong
 from admissions.domain.states import STANDING
@@ -20,12 +21,12 @@ from holdfast import Tx, within
 _STANDING = ", ".join(f"'{each}'" for each in sorted(STANDING))
 
 
-async def set_name(person_id: str, name: str) -> None:
+async def set_name(person_id: str, name: str, *, tx: Tx | None = None) -> None:
     if not name.strip() or len(name) > NAME_MOST:
         raise Invalid([Wrong("name", "name_missing")])
-    async with hf.transaction() as tx:
-        await tx.execute("UPDATE people SET name = $1 WHERE id = $2", name.strip(), person_id)
-        await looked(tx, person_id, "person.name", person_id)
+    async with inside(tx) as own:
+        await own.execute("UPDATE people SET name = $1 WHERE id = $2", name.strip(), person_id)
+        await looked(own, person_id, "person.name", person_id)
 
 
 async def change_password(person_id: str, old: str, new: str, *, tx: Tx) -> None:

@@ -105,18 +105,18 @@ async def choices() -> list[Choice]:
 # --- drafts ---
 
 
-async def begin(person_id: str, term_id: str) -> str:
+async def begin(person_id: str, term_id: str, *, tx: Tx | None = None) -> str:
     """A draft, or the one that is there already."""
     await _check_door(term_id, await hf.now(), is_begun=False)
-    async with hf.transaction() as tx:
-        rows = await tx.fetch(
+    async with inside(tx) as own:
+        rows = await own.fetch(
             "SELECT id, state FROM applications WHERE person_id = $1 AND term_id = $2 AND state <> 'withdrawn' ORDER BY made_at LIMIT 1",
             person_id,
             term_id,
         )
         if rows:
             return str(rows[0][0])
-        return await _new(tx, person_id, term_id, Answers())
+        return await _new(own, person_id, term_id, Answers())
 
 
 async def _new(tx: Tx, person_id: str, term_id: str, answers: Answers) -> str:
@@ -150,17 +150,23 @@ async def draft_of(person_id: str, application_id: str, *, tx: Tx | None = None)
 
 
 async def save(
-    person_id: str, application_id: str, step: str, answers: Mapping[str, Any], *, version: int | None = None
+    person_id: str,
+    application_id: str,
+    step: str,
+    answers: Mapping[str, Any],
+    *,
+    version: int | None = None,
+    tx: Tx | None = None,
 ) -> Draft:
     """What was typed in one step, right or not: it is kept. Only a submission asks for all of it to be right."""
-    async with hf.transaction() as tx:
-        draft = await draft_of(person_id, application_id, tx=tx)
+    async with inside(tx) as own:
+        draft = await draft_of(person_id, application_id, tx=own)
         if draft.state is not State.DRAFT:
             raise TooLate("already_submitted", draft.state)
         if version is not None and version != draft.version:
             raise Changed(draft.version)
         typed = {name: answers[name] for name in FIELDS[step] if name in answers}
-        changed = await tx.execute(
+        changed = await own.execute(
             "UPDATE applications SET answers = $1, version = version + 1, changed_at = $2 WHERE id = $3 AND version = $4 AND state = 'draft'",
             _packed(msgspec.convert({**asdict(draft.answers), **typed}, Answers)),
             await hf.now(),
@@ -169,7 +175,7 @@ async def save(
         )
         if not changed:
             raise Changed(draft.version)
-        return await draft_of(person_id, application_id, tx=tx)
+        return await draft_of(person_id, application_id, tx=own)
 
 
 # --- documents ---
@@ -188,12 +194,18 @@ async def add_document(
 ) -> str:
     """To a draft; or to an application for which a file was asked, and then it is scanned."""
     async with inside(tx) as own:
-        draft = await draft_of(person_id, application_id, tx=own)
+        draft = await _locked(person_id, application_id, own)
         if draft.state is State.DRAFT:
             if len(await documents_of(own, application_id)) >= FILES_MOST:
                 raise Invalid([Wrong("files", "files_many", (FILES_MOST + 1, FILES_MOST))])
             return await _store(own, application_id, kind, name, staged)
         return await _add_later(own, draft, kind, name, staged)
+
+
+async def _locked(person_id: str, application_id: str, tx: Tx) -> Draft:
+    """Files that come, go and are sent at once come one after the other: none is added to what was just sent, or above the number."""
+    await tx.execute("UPDATE applications SET changed_at = changed_at WHERE id = $1", application_id)
+    return await draft_of(person_id, application_id, tx=tx)
 
 
 async def _add_later(tx: Tx, draft: Draft, kind: str, name: str, staged: Staged) -> str:
@@ -225,19 +237,21 @@ async def _add_later(tx: Tx, draft: Draft, kind: str, name: str, staged: Staged)
     return made
 
 
-async def remove_document(person_id: str, application_id: str, document_id: str) -> None:
-    async with hf.transaction() as tx:
-        draft = await draft_of(person_id, application_id, tx=tx)
+async def remove_document(
+    person_id: str, application_id: str, document_id: str, *, tx: Tx | None = None
+) -> None:
+    async with inside(tx) as own:
+        draft = await _locked(person_id, application_id, own)
         if draft.state is not State.DRAFT:
             raise TooLate("already_submitted", draft.state)
-        rows = await tx.fetch(
+        rows = await own.fetch(
             "SELECT key FROM documents WHERE id = $1 AND application_id = $2", document_id, application_id
         )
         if not rows:
             raise NotHere
-        await tx.execute("DELETE FROM documents WHERE id = $1", document_id)
+        await own.execute("DELETE FROM documents WHERE id = $1", document_id)
         with within(tenant=application_id):
-            await hf.blobs.delete(rows[0][0], tx=tx)
+            await hf.blobs.delete(rows[0][0], tx=own)
 
 
 async def _store(tx: Tx, application_id: str, kind: str, name: str, staged: Staged) -> str:
@@ -271,7 +285,7 @@ async def _wrongs(tx: Tx, draft: Draft, step: str | None = None) -> list[Wrong]:
 async def submit(person_id: str, application_id: str, *, arrived_at: float, tx: Tx | None = None) -> Receipt:
     """Application, receipt, mail and both events, in one commit. What arrived in time is in time, however long this takes."""
     async with inside(tx) as own:
-        draft = await draft_of(person_id, application_id, tx=own)
+        draft = await _locked(person_id, application_id, own)
         if draft.state is not State.DRAFT:
             raise TooLate("already_submitted", draft.state)
         await _check_door(draft.term_id, arrived_at, is_begun=True, tx=own)
@@ -339,13 +353,13 @@ async def _submitted(tx: Tx, draft: Draft, arrived_at: float) -> Receipt:
     return Receipt(draft.id, number, arrived_at, tuple(documents))
 
 
-async def withdraw(person_id: str, application_id: str, reason: str) -> None:
+async def withdraw(person_id: str, application_id: str, reason: str, *, tx: Tx | None = None) -> None:
     """A saga: work stops, money goes back, files go, and a mail tells."""
-    async with hf.transaction() as tx:
-        draft = await draft_of(person_id, application_id, tx=tx)
+    async with inside(tx) as own:
+        draft = await draft_of(person_id, application_id, tx=own)
         if draft.state in (State.DRAFT, State.WITHDRAWN):
             raise TooLate("nothing_to_withdraw", draft.state)
-        await withdraw_saga.start(application_id, reason[:500], id=f"withdraw:{application_id}", tx=tx)
+        await withdraw_saga.start(application_id, reason[:500], id=f"withdraw:{application_id}", tx=own)
 
 
 async def mine(person_id: str) -> list[tuple[Draft, str, str]]:

@@ -11,8 +11,10 @@ import msgspec
 from admissions.core import hf
 from admissions.desk.applying import DocumentRow, documents_of
 from admissions.desk.audit import looked
+from admissions.desk.inside import inside
 from admissions.desk.refusals import Changed, Invalid, NotHere, TooLate
 from admissions.domain.forms import KINDS, Answers, Wrong
+from admissions.domain.roles import STAFF, Role
 from admissions.domain.states import State
 from admissions.ids import new_id
 from admissions.steps import happened, move
@@ -187,11 +189,15 @@ async def _row(tx: Tx, application_id: str) -> CaseRow:
     return _case_row(rows[0])
 
 
-async def assign(officer_id: str, application_id: str, to: str | None, *, version: int) -> None:
+async def assign(
+    officer_id: str, application_id: str, to: str | None, *, version: int, tx: Tx | None = None
+) -> None:
     """Two officers on one case: the second is told, not overwritten."""
-    async with hf.transaction() as tx:
-        row = await _row(tx, application_id)
-        changed = await tx.execute(
+    async with inside(tx) as own:
+        row = await _row(own, application_id)
+        if to is not None:
+            await _check_officer(own, to)
+        changed = await own.execute(
             "UPDATE applications SET officer_id = $1, version = version + 1, changed_at = $2 WHERE id = $3 AND version = $4",
             to,
             await hf.now(),
@@ -200,16 +206,22 @@ async def assign(officer_id: str, application_id: str, to: str | None, *, versio
         )
         if not changed:
             raise Changed(row.version)
-        await happened(tx, application_id, "assigned", inner=True, to=to or "")
-        await looked(tx, officer_id, "case.assigned", application_id, to or "nobody")
+        await happened(own, application_id, "assigned", inner=True, to=to or "")
+        await looked(own, officer_id, "case.assigned", application_id, to or "nobody")
 
 
-async def note(officer_id: str, application_id: str, text: str) -> None:
+async def _check_officer(tx: Tx, person_id: str) -> None:
+    rows = await tx.fetch("SELECT role FROM people WHERE id = $1 AND blocked_at IS NULL", person_id)
+    if not rows or Role(rows[0][0]) not in STAFF:
+        raise Invalid([Wrong("officerId", "officer_wrong")])
+
+
+async def note(officer_id: str, application_id: str, text: str, *, tx: Tx | None = None) -> None:
     if not 0 < len(text.strip()) <= 5_000:
         raise Invalid([Wrong("text", "note_empty")])
-    async with hf.transaction() as tx:
-        await _row(tx, application_id)
-        await tx.execute(
+    async with inside(tx) as own:
+        await _row(own, application_id)
+        await own.execute(
             "INSERT INTO notes (id, application_id, officer_id, text, at) VALUES ($1, $2, $3, $4, $5)",
             new_id(),
             application_id,
@@ -217,19 +229,21 @@ async def note(officer_id: str, application_id: str, text: str) -> None:
             text.strip(),
             await hf.now(),
         )
-        await looked(tx, officer_id, "case.noted", application_id)
+        await looked(own, officer_id, "case.noted", application_id)
 
 
-async def ask_for(officer_id: str, application_id: str, kind: str, words: str) -> str:
+async def ask_for(
+    officer_id: str, application_id: str, kind: str, words: str, *, tx: Tx | None = None
+) -> str:
     """A document is asked for, by mail and on the page of its owner."""
     if kind not in KINDS or not 0 < len(words.strip()) <= 1_000:
         raise Invalid([Wrong("words", "request_empty")])
-    async with hf.transaction() as tx:
-        row = await _row(tx, application_id)
+    async with inside(tx) as own:
+        row = await _row(own, application_id)
         if row.state in (State.WITHDRAWN, State.DRAFT):
             raise TooLate("case_over", row.state)
         found = new_id()
-        await tx.execute(
+        await own.execute(
             "INSERT INTO requests (id, application_id, officer_id, kind, words, made_at) VALUES ($1, $2, $3, $4, $5, $6)",
             found,
             application_id,
@@ -238,9 +252,9 @@ async def ask_for(officer_id: str, application_id: str, kind: str, words: str) -
             words.strip(),
             await hf.now(),
         )
-        await happened(tx, application_id, "requested", words=words.strip())
-        await letters.requested(tx, application_id, found, words=words.strip())
-        await looked(tx, officer_id, "case.requested", application_id, kind)
+        await happened(own, application_id, "requested", words=words.strip())
+        await letters.requested(own, application_id, found, words=words.strip())
+        await looked(own, officer_id, "case.requested", application_id, kind)
         return found
 
 
@@ -257,24 +271,24 @@ async def open_file(officer_id: str, application_id: str, document_id: str) -> D
         return found[0]
 
 
-async def resume(officer_id: str, application_id: str) -> None:
+async def resume(officer_id: str, application_id: str, *, tx: Tx | None = None) -> None:
     """What has failed goes on where it was, once its cause is mended: its dead delivery is played again."""
-    async with hf.transaction() as tx:
-        rows = await tx.fetch("SELECT state, failed_in FROM applications WHERE id = $1", application_id)
+    async with inside(tx) as own:
+        rows = await own.fetch("SELECT state, failed_in FROM applications WHERE id = $1", application_id)
         if not rows:
             raise NotHere
         if rows[0][0] != State.FAILED:
             raise TooLate("not_failed", rows[0][0])
-        jobs = await tx.fetch(
+        jobs = await own.fetch(
             "SELECT words FROM steps WHERE application_id = $1 AND kind = 'failed_inside' ORDER BY id DESC LIMIT 1",
             application_id,
         )
         told = msgspec.json.decode(jobs[0][0])
         before = State(rows[0][1])
-        await move(tx, application_id, before)
-        await happened(tx, application_id, "resumed")
-        await hf.dead.replay([told["job"]], actor=officer_id, tx=tx)
-        await looked(tx, officer_id, "case.resumed", application_id)
+        await move(own, application_id, before)
+        await happened(own, application_id, "resumed")
+        await hf.dead.replay([told["job"]], actor=officer_id, tx=own)
+        await looked(own, officer_id, "case.resumed", application_id)
 
 
 def _escaped(text: str) -> str:

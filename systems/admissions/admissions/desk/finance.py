@@ -8,13 +8,14 @@ from functools import partial
 from admissions.core import PAY, STAGES, hf
 from admissions.core import stripe as guard
 from admissions.desk.audit import looked
-from admissions.desk.refusals import Invalid, NotHere
+from admissions.desk.inside import inside
+from admissions.desk.refusals import Invalid, NotHere, TooLate
 from admissions.domain.forms import Wrong
 from admissions.domain.ledger import Source
 from admissions.outside.errors import NOT_DONE
 from admissions.outside.payments import Payments, Refund
 from admissions.work.booking import book_refund
-from holdfast import Job
+from holdfast import Job, Tx
 
 
 @dataclass(frozen=True)
@@ -39,7 +40,7 @@ async def payments(
             "SELECT y.application_id, a.number, p.name, y.state, y.amount, y.currency, "
             "coalesce((SELECT sum(e.amount) FROM entries e WHERE e.application_id = y.application_id), 0), y.changed_at "
             "FROM payments y JOIN applications a ON a.id = y.application_id JOIN people p ON p.id = a.person_id "
-            "WHERE ($1 = '' OR y.state = $1) AND (y.changed_at, y.application_id) < ($2, $3 || 'z') "
+            "WHERE ($1 = '' OR y.state = $1) AND (y.changed_at, y.application_id) < ($2, $3) "
             "ORDER BY y.changed_at DESC, y.application_id DESC LIMIT $4",
             *values,
         )
@@ -67,21 +68,25 @@ async def unmatched() -> list[Unmatched]:
     return [Unmatched(*row) for row in rows]
 
 
-async def refund(officer_id: str, application_id: str, amount: int, reason: str) -> str:
+async def refund(
+    officer_id: str, application_id: str, amount: int, reason: str, *, tx: Tx | None = None
+) -> str:
     """By a job, whose key is its own: it is given back once. No more than was paid."""
-    async with hf.transaction() as tx:
-        rows = await tx.fetch("SELECT sum(amount) FROM entries WHERE application_id = $1", application_id)
-        if not await tx.fetch("SELECT 1 FROM payments WHERE application_id = $1", application_id):
+    async with inside(tx) as own:
+        rows = await own.fetch("SELECT sum(amount) FROM entries WHERE application_id = $1", application_id)
+        if not await own.fetch("SELECT 1 FROM payments WHERE application_id = $1", application_id):
             raise NotHere
         paid = int(rows[0][0] or 0)
         if not 0 < amount <= paid:
             raise Invalid([Wrong("amount", "refund_too_much", (amount, paid))])
         if not reason.strip():
             raise Invalid([Wrong("reason", "reason_missing")])
-        handle = await give_back.options(unique=f"refund:{application_id}", tx=tx).enqueue(
+        handle = await give_back.options(unique=f"refund:{application_id}", tx=own).enqueue(
             application_id, amount
         )  # type: ignore[call-arg]  # its worker gives it the client
-        await looked(tx, officer_id, "payment.refunded", application_id, f"{amount}: {reason.strip()[:200]}")
+        if not handle.created:  # one at a time: nobody knows yet what is left
+            raise TooLate("refund_under_way", "refunding")
+        await looked(own, officer_id, "payment.refunded", application_id, f"{amount}: {reason.strip()[:200]}")
         return handle.id
 
 

@@ -20,9 +20,13 @@ from admissions.domain.roles import Role
 from admissions.ids import new_id
 from admissions.work import letters
 from holdfast import Tx
+from holdfast.errors import UniqueViolation
 
 PASSWORD_LEAST, PASSWORD_MOST = 10, 200
-_MAIL = re.compile(r"[^@\s]{1,64}@[^@\s.]+(\.[^@\s.]+)+")
+# What a mail can be sent to; a domain in other letters is written as xn--….
+_WORD, _LABEL = r"[A-Za-z0-9!#$%&'*+/=?^_`{|}~-]+", r"[A-Za-z0-9](?:[A-Za-z0-9-]{0,61}[A-Za-z0-9])?"
+_MAIL = re.compile(rf"(?=[^@]{{1,64}}@){_WORD}(?:\.{_WORD})*@{_LABEL}(?:\.{_LABEL})+")
+_MAIL_MOST = 254
 _LASTS = {"confirm": 86_400.0, "reset": 3_600.0, "change": 86_400.0}
 _hasher = PasswordHasher()
 _NOBODY = _hasher.hash("of nobody")  # so that an unknown address takes as long as a known one
@@ -46,6 +50,10 @@ class NotLoggedIn(Refusal):
 
     def __init__(self, key: str = "login_wrong") -> None:
         super().__init__(key)
+
+
+def is_mail(text: str) -> bool:
+    return len(text) <= _MAIL_MOST and _MAIL.fullmatch(text.strip()) is not None
 
 
 def folded(mail: str) -> str:
@@ -84,10 +92,13 @@ async def register(
             await _send_link(own, rows[0][0], kind)
             return
         person_id = new_id()
-        await own.execute(
-            "INSERT INTO people (id, mail, password, name, role, language, made_at) VALUES ($1, $2, $3, $4, $5, $6, $7)",
+        made = await own.execute(
+            "INSERT INTO people (id, mail, password, name, role, language, made_at) VALUES ($1, $2, $3, $4, $5, $6, $7) "
+            "ON CONFLICT (mail) DO NOTHING",
             person_id, folded(mail), secured, name.strip(), str(Role.APPLICANT), language, await hf.now(),
         )  # fmt: skip
+        if not made:  # sent twice at once: the other one sends the link
+            return
         await _send_link(own, person_id, "confirm")
         await looked(own, person_id, "person.registered", person_id)
 
@@ -132,13 +143,13 @@ async def ask_for_reset(mail: str) -> None:
             await _send_link(tx, rows[0][0], "reset")
 
 
-async def ask_for_change(person_id: str, mail: str) -> None:
+async def ask_for_change(person_id: str, mail: str, *, tx: Tx | None = None) -> None:
     """A new address counts when its own link was opened."""
-    if not _MAIL.fullmatch(mail.strip()):
+    if not is_mail(mail):
         raise Invalid([Wrong("mail", "mail_wrong", (mail,))])
-    async with hf.transaction() as tx:
-        await tx.execute("UPDATE people SET new_mail = $1 WHERE id = $2", folded(mail), person_id)
-        await _send_link(tx, person_id, "change", recipient=folded(mail))
+    async with inside(tx) as own:
+        await own.execute("UPDATE people SET new_mail = $1 WHERE id = $2", folded(mail), person_id)
+        await _send_link(own, person_id, "change", recipient=folded(mail))
 
 
 async def confirm(secret: str) -> Person:
@@ -153,10 +164,13 @@ async def confirm(secret: str) -> Person:
             )
             if taken:
                 raise Refusal("link_over")
-            await tx.execute(
-                "UPDATE people SET mail = new_mail, new_mail = NULL WHERE id = $1 AND new_mail IS NOT NULL",
-                person_id,
-            )
+            try:
+                await tx.execute(
+                    "UPDATE people SET mail = new_mail, new_mail = NULL WHERE id = $1 AND new_mail IS NOT NULL",
+                    person_id,
+                )
+            except UniqueViolation:  # registered by another meanwhile
+                raise Refusal("link_over") from None
         await tx.execute(
             "UPDATE people SET confirmed_at = coalesce(confirmed_at, $1) WHERE id = $2", now, person_id
         )
@@ -215,34 +229,36 @@ def _digest(secret: str) -> str:
 # --- what is theirs ---
 
 
-async def set_language(person_id: str, language: str) -> None:
+async def set_language(person_id: str, language: str, *, tx: Tx | None = None) -> None:
     if language not in ("en", "vi"):
         raise Invalid([Wrong("language", "language_wrong", (language,))])
-    async with hf.transaction() as tx:
-        await tx.execute("UPDATE people SET language = $1 WHERE id = $2", language, person_id)
+    async with inside(tx) as own:
+        await own.execute("UPDATE people SET language = $1 WHERE id = $2", language, person_id)
 
 
-async def set_role(by: str, person_id: str, role: Role) -> None:
+async def set_role(by: str, person_id: str, role: Role, *, tx: Tx | None = None) -> None:
     """The last administrator stays one."""
-    async with hf.transaction() as tx:
+    async with inside(tx) as own:
+        # Two who take it from each other at once come one after the other.
+        await own.execute("UPDATE people SET role = role WHERE role = 'administrator'")
         if role is not Role.ADMINISTRATOR:
-            others = await tx.fetch(
+            others = await own.fetch(
                 "SELECT 1 FROM people WHERE role = 'administrator' AND blocked_at IS NULL AND id <> $1 LIMIT 1",
                 person_id,
             )
-            was = await _person(tx, "id", person_id)
+            was = await _person(own, "id", person_id)
             if was.role is Role.ADMINISTRATOR and not others:
                 raise Refusal("last_administrator")
-        changed = await tx.execute("UPDATE people SET role = $1 WHERE id = $2", str(role), person_id)
+        changed = await own.execute("UPDATE people SET role = $1 WHERE id = $2", str(role), person_id)
         if not changed:
             raise NotHere
-        await hf.logins.end(person_id, tx=tx)
-        await looked(tx, by, "person.role", person_id, str(role))
+        await hf.logins.end(person_id, tx=own)
+        await looked(own, by, "person.role", person_id, str(role))
 
 
 def _check(mail: str, password: str, name: str) -> None:
     wrong = []
-    if not _MAIL.fullmatch(mail.strip()) or len(mail) > 254:
+    if not is_mail(mail):
         wrong.append(Wrong("mail", "mail_wrong", (mail,)))
     if not name.strip() or len(name) > NAME_MOST:
         wrong.append(Wrong("name", "name_missing"))

@@ -37,16 +37,18 @@ async def take(body: bytes, signature: str, secret: str, tx: Tx) -> bool:
         event["type"],
         now,
     )
-    if not new or event["type"] not in HEARD:
+    intent = _intent_of(event) if event["type"] in HEARD else None
+    if not new or intent is None:
         return bool(new)
-    intent = _intent_of(event)
     await hear.options(tx=tx).enqueue(event["type"], intent)  # type: ignore[call-arg]  # its worker gives it the client
     return True
 
 
-def _intent_of(event: dict[str, Any]) -> str:
+def _intent_of(event: dict[str, Any]) -> str | None:
+    """None: a charge that was made without one, which is not ours."""
     thing = event["data"]["object"]
-    return str(thing["id"] if thing["object"] == "payment_intent" else thing["payment_intent"])
+    found = thing["id"] if thing["object"] == "payment_intent" else thing.get("payment_intent")
+    return None if found is None else str(found)
 
 
 @hf.task(name="admissions.hear", queue=PAY, retry=STAGES, priority=10)

@@ -334,6 +334,8 @@ EN: Mapping[str, str] = {
     "request_empty": "Say what is needed, in at most 1,000 characters.",
     "refund_too_much": "Up to {1} can be given back.",
     "reason_missing": "Say why.",
+    "officer_wrong": "Choose somebody of the staff.",
+    "refund_under_way": "A refund is under way. Look again in a minute.",
     "cursor_wrong": "This cursor was not made here. Begin without one.",
     "term_missing": "Say which term: an id of GET /api/programmes.",
 }

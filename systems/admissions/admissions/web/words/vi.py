@@ -334,6 +334,8 @@ VI: Mapping[str, str] = {
     "request_empty": "Hãy nói cần gì, trong nhiều nhất 1.000 ký tự.",
     "refund_too_much": "Có thể hoàn lại nhiều nhất {1}.",
     "reason_missing": "Hãy nói lý do.",
+    "officer_wrong": "Hãy chọn một cán bộ.",
+    "refund_under_way": "Đang hoàn một khoản. Hãy xem lại sau một phút.",
     "cursor_wrong": "Con trỏ này không do chúng tôi tạo. Hãy bắt đầu không có nó.",
     "term_missing": "Hãy cho biết đợt nào: một id của GET /api/programmes.",
 }
