@@ -191,6 +191,7 @@ _METRICS = (
     ("port.opened", "address port", INFO, "probes and metrics are served at {address}:{port}"),
     ("port.failed", "error", ERROR, "a request for probes or metrics failed: {error}"),
     ("metrics.untidy", "error", DEBUG, "numbers of processes that are gone are not counted up yet: {error}"),
+    ("metrics.no_room", "error", WARNING, "the disk has no room for the numbers of this process, and no other tells them: {error}"),
     ("metrics.failed", "error", ERROR, "runs were not counted: {error}"),
     ("metrics.no_figures", "error", WARNING, "the figures of the fleet are missing: {error}"),
 )  # fmt: skip

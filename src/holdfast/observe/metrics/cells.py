@@ -6,6 +6,7 @@ blocks of the journal. A number is written in one move of 8 bytes, so nobody rea
 
 from __future__ import annotations
 
+import errno
 import fcntl
 import json
 import mmap
@@ -24,6 +25,8 @@ _JOURNAL = _NUMBERS + 8 * MOST
 SIZE = _JOURNAL + BLOCKS * BLOCK  # nearly all of it is never touched, and takes no room
 _COUNT = 2  # the place of the number of names, in words of 8 bytes
 _LONGEST = 400  # characters of one label
+_MORE_NAMES, _MORE_NUMBERS = 64 * 1024, 16 * 1024  # bytes for which room is taken at once
+FULL = (errno.ENOSPC, errno.EDQUOT)
 LOST = 0  # the number that takes what has no room
 _NAME_OF_LOST = '["c","holdfast_metrics_lost_total"]'
 
@@ -40,10 +43,16 @@ class Cells:
         self._view = memoryview(self._map)
         self.words = self._view.cast("Q")
         self.numbers = self._view[_NUMBERS:_JOURNAL].cast("d")
-        self._map[: len(_MAGIC)] = _MAGIC
         self._places: dict[str, int] = {}
         self._end, self.lock = _HEAD, new_lock()
-        self._append(_NAME_OF_LOST)
+        self._names = _Room(self._fd, 0, _NUMBERS, _MORE_NAMES)
+        self._doubles = _Room(self._fd, _NUMBERS, _JOURNAL, _MORE_NUMBERS)
+        self._blocks: set[int] = set()  # those that have room
+        if self._append(_NAME_OF_LOST) is None and path is not None:
+            path.unlink()
+            self.close()
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(path))
+        self._map[: len(_MAGIC)] = _MAGIC
 
     def place(self, key: Key) -> int:
         """Where the number of this name is: made when nobody has asked for it before."""
@@ -52,7 +61,9 @@ class Cells:
     def place_of(self, name: str) -> int:
         with self.lock:
             found = self._places.get(name)
-            return self._append(name) if found is None else found
+            if found is None:
+                found = self._append(name)
+            return LOST if found is None else found
 
     def add(self, place: int, number: float) -> None:
         with self.lock:
@@ -61,6 +72,15 @@ class Cells:
     def set(self, place: int, number: float) -> None:
         if place != LOST:
             self.numbers[place] = number
+
+    def has_room_for(self, block: int) -> bool:
+        """Asked before a block of the journal is written for the first time."""
+        if block not in self._blocks:
+            start = _JOURNAL + block * BLOCK
+            if not _Room(self._fd, start, start + BLOCK, BLOCK).reaches(start + BLOCK):
+                return False
+            self._blocks.add(block)
+        return True
 
     def block(self, number: int) -> memoryview:
         return self._view[_JOURNAL + number * BLOCK : _JOURNAL + (number + 1) * BLOCK]
@@ -75,15 +95,34 @@ class Cells:
             fcntl.flock(fd, fcntl.LOCK_UN)  # the map has another descriptor of the same opening
             os.close(fd)
 
-    def _append(self, name: str) -> int:
+    def _append(self, name: str) -> int | None:
+        """None: there is no room for it."""
         place, line = len(self._places), name.encode() + b"\n"
-        if place >= MOST or self._end + len(line) > _NUMBERS:
-            return LOST
+        number = _NUMBERS + 8 * (place + 1)
+        if not (self._names.reaches(self._end + len(line)) and self._doubles.reaches(number)):
+            return None
         self._map[self._end : self._end + len(line)] = line
         self._end += len(line)
         self._places[name] = place
         self.words[_COUNT] = place + 1  # after the name: a reader sees whole ones
         return place
+
+
+class _Room:
+    """A part of the file, taken from the disk piece by piece before it is written: a page that a full disk has no room for kills who writes it."""
+
+    def __init__(self, fd: int, start: int, end: int, step: int) -> None:
+        self._fd, self._taken, self._end, self._step = fd, start, end, step
+
+    def reaches(self, where: int) -> bool:
+        if where > self._end:
+            return False
+        while self._taken < where:
+            size = min(self._step, self._end - self._taken)
+            if self._fd >= 0 and not _took(self._fd, self._taken, size):
+                return False
+            self._taken += size
+        return True
 
 
 class Left(Cells):
@@ -137,6 +176,14 @@ def _made(path: Path) -> int:
     os.ftruncate(fd, SIZE)
     draft.rename(path)
     return fd
+
+
+def _took(fd: int, start: int, size: int) -> bool:
+    try:
+        os.posix_fallocate(fd, start, size)
+    except OSError as error:
+        return error.errno not in FULL  # a file system that does not know this is trusted
+    return True
 
 
 def _read(mapped: mmap.mmap) -> dict[str, float]:

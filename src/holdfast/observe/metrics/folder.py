@@ -10,12 +10,20 @@ from collections.abc import Awaitable, Callable, Generator, Iterable
 from contextlib import contextmanager
 from pathlib import Path
 
+import msgspec
+
+from holdfast.kernel.telemetry import note
 from holdfast.observe.metrics.cells import Left, adopt, key_of, look
 from holdfast.observe.metrics.journal import COUNTED, Block, left_in
 from holdfast.observe.metrics.ledger import SUFFIX
 
 _LOCK, _PAST = "lock", "past.json"
 Settle = Callable[[bytes], Awaitable["list[tuple[int, float]] | None"]]
+
+
+class _Past(msgspec.Struct):
+    merged: list[str]
+    numbers: dict[str, float]
 
 
 class Folder:
@@ -55,17 +63,26 @@ class Folder:
             if left.path.name not in merged:
                 past = _sum([past, {name: number for name, number in left.read().items() if _is_kept(name)}])
                 merged = (merged & files) | {left.path.name}
-                draft = self.path / f"{_PAST}.new"
-                draft.write_text(json.dumps({"merged": sorted(merged), "numbers": past}))
-                draft.rename(self.path / _PAST)
+                self._keep(json.dumps({"merged": sorted(merged), "numbers": past}))
             left.path.unlink(missing_ok=True)
+
+    def _keep(self, past: str) -> None:
+        draft = self.path / f"{_PAST}.new"
+        with draft.open("w") as file:
+            file.write(past)
+            file.flush()
+            os.fsync(file.fileno())  # or a machine that loses its power leaves an empty one
+        draft.rename(self.path / _PAST)
 
     def _past(self) -> tuple[set[str], dict[str, float]]:
         try:
-            found = json.loads((self.path / _PAST).read_text())
+            found = msgspec.json.decode((self.path / _PAST).read_bytes(), type=_Past)
         except FileNotFoundError:
             return set(), {}
-        return set(found["merged"]), found["numbers"]
+        except msgspec.DecodeError as error:  # Prometheus takes it for a new beginning
+            note("metrics.untidy", error=repr(error))
+            return set(), {}
+        return set(found.merged), found.numbers
 
     def _files(self) -> list[Path]:
         return sorted(self.path.glob(f"*{SUFFIX}"))

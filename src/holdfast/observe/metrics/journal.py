@@ -26,8 +26,10 @@ class Journal:
         self._free = list(range(BLOCKS))
 
     def take(self) -> Block | None:
-        """None: all are in use. Then an end is not counted when the process is killed before the store has answered."""
-        return Block(self._cells, self._free.pop()) if self._free else None
+        """None: all are in use, or the disk is full. Then an end is not counted when the process is killed before the store has answered."""
+        if not self._free or not self._cells.has_room_for(self._free[-1]):
+            return None
+        return Block(self._cells, self._free.pop())
 
     def give_back(self, block: Block) -> None:
         block.state = FREE

@@ -7,7 +7,8 @@ from pathlib import Path
 
 from holdfast.kernel.forks import tell_child
 from holdfast.kernel.ids import new_id
-from holdfast.observe.metrics.cells import Cells
+from holdfast.kernel.telemetry import note
+from holdfast.observe.metrics.cells import FULL, Cells
 from holdfast.observe.metrics.journal import Journal
 
 FOLDER = "HOLDFAST_METRICS_FOLDER"
@@ -60,8 +61,14 @@ class Ledger:
         if folder is None:
             self._cells = Cells()
             return
-        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-        self._cells = Cells(folder / f"{os.getpid()}-{new_id()}{SUFFIX}")
+        try:
+            folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+            self._cells = Cells(folder / f"{os.getpid()}-{new_id()}{SUFFIX}")
+        except OSError as error:
+            if error.errno not in FULL:
+                raise
+            note("metrics.no_room", error=repr(error))
+            self._cells = Cells()
 
 
 def _named() -> Path | None:

@@ -62,7 +62,7 @@ async def summed(store: Store) -> Mapping[str, float]:
     try:
         async with timeout(_PATIENCE):
             await folder.tidy(partial(settle, store))
-    except (TimeoutError, HoldfastError) as error:  # the next scrape goes on
+    except (TimeoutError, HoldfastError, OSError) as error:  # the next scrape goes on
         note("metrics.untidy", error=repr(error))
     return folder.read()
 
