@@ -131,6 +131,12 @@ async def test_a_body_above_its_limit_is_refused(streamed):
     assert "at most 100 bytes" in answer.json()["detail"]
 
 
+async def test_a_length_of_thousands_of_digits_is_too_large():
+    async with client(BodyLimits(echo, total=100)) as http:
+        answer = await http.post("/", content=_stream(b"x"), headers={"content-length": "9" * 5000})
+    assert answer.status_code == 413
+
+
 async def test_a_route_may_take_more():
     app = BodyLimits(echo, total=10, larger={"POST /uploads/{id}": 1000})
     async with client(app) as http:

@@ -137,6 +137,18 @@ async def test_bytes_that_are_no_text_come_back_as_they_were(shop):
     assert again.content == first.content == b"\x00\xff\x00\xff\x00\xff1"
 
 
+async def test_an_answer_without_a_body_comes_back_without_a_length(shop):
+    async def done(scope, receive, send):
+        await send({"type": "http.response.start", "status": 204, "headers": [(b"location", b"/orders/1")]})
+        await send({"type": "http.response.body"})
+
+    async with client(IdempotencyKeys(done, shop.hf)) as http:
+        first = await http.post("/orders", headers=KEY)
+        again = await http.post("/orders", headers=KEY)
+    assert again.headers.pop("idempotent-replayed") == "true"
+    assert (again.status_code, again.headers) == (first.status_code, first.headers)
+
+
 @pytest.mark.parametrize("status", [500, 503, 429, 408, 425])
 async def test_a_passing_failure_rolls_back_and_gives_the_key_back(shop, status):
     shop.fail = [status]
@@ -364,6 +376,10 @@ async def test_request_tx_needs_the_middleware():
         ({"routes": ["/orders"]}, "a method and a path"),
         ({"lease": 0}, "lease must be from 1"),
         ({"most": 10**9}, "most must be from 1"),
+        ({"routes": ["POST /orders/{id:number}"]}, "of the kind 'number'"),
+        ({"headers": "X-Once"}, "headers is a list"),
+        ({"headers": ["X-Once", "Set-Cookie"]}, "no set-cookie"),
+        ({"headers": ["Content-Length"]}, "no content-length"),
     ],
 )
 def test_wrong_options_are_refused(options, words):

@@ -36,9 +36,10 @@ def headers(scope: Scope, name: bytes) -> list[str]:
 
 
 def path_of(scope: Scope) -> str:
-    """The path below the mount of this app."""
+    """The path below the mount of this app, as Starlette's router has it: a root ends where a segment does."""
     path, root = str(scope["path"]), str(scope.get("root_path", ""))
-    return path[len(root) :] or "/" if root and path.startswith(root) else path
+    below = path[len(root) :] if root and path.startswith(root) else path
+    return below or "/" if below[:1] in ("", "/") else path
 
 
 async def answer(

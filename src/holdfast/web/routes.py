@@ -9,11 +9,21 @@ from holdfast.kernel.show import show
 from holdfast.web.asgi import Scope, path_of
 
 _PATTERN = re.compile(r"([A-Z]+|\*) (/\S*)")
-_PART = re.compile(r"\{[a-z_][a-z0-9_]*(:path)?\}", re.IGNORECASE)
+_PART = re.compile(r"\{[a-z_][a-z0-9_]*(?::([a-z]+))?\}", re.IGNORECASE)
+_HEX = "[0-9a-fA-F]"
+_KINDS = {  # as Starlette has them: what fits less would be walked around, and what fits more would exempt another route
+    None: "[^/]+",
+    "str": "[^/]+",
+    "path": ".*",
+    "int": "[0-9]+",
+    "float": r"[0-9]+(\.[0-9]+)?",
+    "uuid": f"{_HEX}{{8}}-?{_HEX}{{4}}-?{_HEX}{{4}}-?{_HEX}{{4}}-?{_HEX}{{12}}",
+}
 
 
 class Route:
-    """One pattern. `{id}` stands for one segment of the path, `{rest:path}` for all that follow, `*` for every method.
+    """One pattern. `{id}` stands for one segment of the path, `{id:int}`, `{id:float}` and `{id:uuid}` for one that is such, `{rest:path}` for all
+    that follow, and `*` for every method.
 
     What a router would bring to the same handler fits, too: HEAD where GET does, and a line break at the end of the path.
     """
@@ -44,6 +54,24 @@ class Routes:
 def _compiled(path: str) -> re.Pattern[str]:
     parts, last = [], 0
     for found in _PART.finditer(path):
-        parts += [re.escape(path[last : found.start()]), ".*" if found[1] else "[^/]+"]
+        parts += [_plain(path[last : found.start()], path), _kind(found[1], path)]
         last = found.end()
-    return re.compile("".join([*parts, re.escape(path[last:]), "$"]))  # as Starlette has it
+    return re.compile("".join([*parts, _plain(path[last:], path), "$"]))  # as Starlette has it
+
+
+def _kind(name: str | None, path: str) -> str:
+    if name not in _KINDS:
+        raise UsageError(
+            f"The route {show(path)} has a part of the kind {show(name)}; there are {', '.join(filter(None, _KINDS))}. Leave the kind out: "
+            "the part stands for one segment then."
+        )
+    return _KINDS[name]
+
+
+def _plain(text: str, path: str) -> str:
+    """A brace that begins no part would fit nothing, and nobody would notice."""
+    if "{" in text or "}" in text:
+        raise UsageError(
+            f"The route {show(path)} has a brace that stands for no part; write '{{id}}' or '{{rest:path}}'."
+        )
+    return re.escape(text)

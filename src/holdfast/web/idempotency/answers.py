@@ -17,6 +17,9 @@ HEADERS = frozenset(
         "etag", "last-modified", "link", "location", "retry-after", "vary",
     }
 )  # fmt: skip
+# Of one connection, of one answer, or for one client: nobody else is given them.
+NEVER = frozenset({"connection", "content-length", "date", "set-cookie", "transfer-encoding"})
+_BARE = frozenset({204, 304})  # answers that have no body, and must not tell its length
 _PASSING = frozenset({408, 425, 429})  # another try may end otherwise: those give the key back
 
 
@@ -41,7 +44,8 @@ class Answer(msgspec.Struct, frozen=True):
         fields = list(self.headers)
         if replayed:
             fields.append((b"idempotent-replayed", b"true"))
-            fields.append((b"content-length", b"%d" % len(self.content)))
+            if self.status not in _BARE:
+                fields.append((b"content-length", b"%d" % len(self.content)))
         await answer(send, self.status, self.content, fields)
 
 

@@ -15,7 +15,7 @@ from holdfast.kernel.randomness import jittered
 from holdfast.kernel.telemetry import note
 from holdfast.store.idempotency import KeyBusy, KeyClaim, KeyDone, KeyMismatch, KeyScope
 from holdfast.web.asgi import App, Message, Receive, Scope, Send, path_of
-from holdfast.web.idempotency.answers import HEADERS, Answer, unpack
+from holdfast.web.idempotency.answers import HEADERS, NEVER, Answer, unpack
 from holdfast.web.idempotency.body import IN_MEMORY, Body, Gone, TooLarge
 from holdfast.web.idempotency.claiming import Claiming, Elsewhere
 from holdfast.web.idempotency.exchange import IN_SCOPE, Exchange, Program
@@ -72,7 +72,7 @@ class IdempotencyKeys:
         self._terms = Terms(
             lease=check_seconds("lease", lease, minimum=1.0),
             keep=check_seconds("keep", keep, minimum=1.0),
-            headers=HEADERS | {name.lower() for name in headers},
+            headers=HEADERS | _kept(headers),
             most=check_int("most", most, 1, 4 * _MB),
         )
         self._body = check_int("body", body, 1, 2**40)
@@ -216,6 +216,17 @@ class IdempotencyKeys:
     async def _run(self, scope: Scope, receive: Receive, send: Send) -> None:
         run = Run(self._app, Exchange(self._hf), self._terms, keeps=lambda _: None)
         await run.run(scope, receive, send)
+
+
+def _kept(headers: Collection[str]) -> set[str]:
+    if isinstance(headers, str):
+        raise UsageError(f"headers is a list of names: headers=[{headers!r}].")
+    names = {name.lower() for name in headers}
+    if never := sorted(names & NEVER):
+        raise UsageError(
+            f"An answer that is given again has no {', '.join(never)} of the first one. Leave it out of headers."
+        )
+    return names
 
 
 async def _fingerprint(scope: Scope, body: Body) -> str:

@@ -13,6 +13,7 @@ from holdfast.web.problems import Problem
 from holdfast.web.routes import Routes
 
 _MB = 1024 * 1024
+_DIGITS = 19  # of a length
 
 
 class BodyLimits:
@@ -135,7 +136,9 @@ class _Refused(Exception):
 
 def _declared(scope: Scope) -> int:
     told = header(scope, b"content-length")
-    return int(told) if told is not None and told.isascii() and told.isdigit() else 0
+    if told is None or not (told.isascii() and told.isdigit()):
+        return 0
+    return int(told) if len(told) < _DIGITS else 2**63  # Python reads no number of thousands of digits
 
 
 def _too_large(why: str) -> Problem:
