@@ -76,6 +76,13 @@ async def test_plain_functions_count_too(hf):
     assert answers[-1].json()["code"] == "RATE_LIMIT_EXCEEDED"
 
 
+@pytest.mark.parametrize("odd", [" ", "a\tb", "\x7f", "\n", "\x00", "", "ä" * 99])
+async def test_a_name_that_is_none_is_counted_as_any_other(hf, odd):
+    async with client(front(hf)) as http:
+        answers = [await attempt(http, odd) for _ in range(4)]
+    assert [answer.status_code for answer in answers] == [401] * 3 + [429]
+
+
 async def test_what_is_not_set_up_is_said(hf):
     with pytest.raises(UsageError, match="There is no limit 'account' to count by"):
         await count_request({"type": "http"}, "account", "ada")

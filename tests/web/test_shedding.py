@@ -65,11 +65,103 @@ async def test_so_many_requests_are_served_at_once(hf):
 
 
 async def test_other_routes_are_served(hf):
-    app = Shedding(hello, hf, in_flight=1, routes=["POST /orders"])
-    app._serving = 1
-    async with client(app) as http:
+    gate, entered = asyncio.Event(), asyncio.Event()
+
+    async def slow(scope, receive, send):
+        if scope["method"] == "POST":
+            entered.set()
+            await gate.wait()
+        await hello(scope, receive, send)
+
+    async with client(Shedding(slow, hf, in_flight=1, routes=["POST /orders"])) as http:
+        first = asyncio.create_task(http.post("/orders"))
+        await entered.wait()
         assert (await http.get("/orders")).status_code == 200
         assert (await http.post("/orders")).status_code == 503
+        gate.set()
+        assert (await first).status_code == 200
+
+
+class Reading:
+    """Reads the whole body, and then works until it may end."""
+
+    def __init__(self):
+        self.gate, self.begun, self.working, self.most = asyncio.Event(), 0, 0, 0
+
+    async def __call__(self, scope, receive, send):
+        self.begun += 1
+        while (await receive()).get("more_body"):
+            pass
+        self.working += 1
+        self.most = max(self.most, self.working)
+        await self.gate.wait()
+        self.working -= 1
+        await hello(scope, receive, send)
+
+
+class Sent:
+    """A request whose body comes when the test says so."""
+
+    def __init__(self, app):
+        self._more, self.status = asyncio.Queue(), None
+        self.task = asyncio.create_task(
+            app({"type": "http", "method": "POST", "path": "/", "headers": []}, self._more.get, self._heard)
+        )
+
+    async def _heard(self, message):
+        self.status = self.status or message["status"]
+
+    def send(self, *, more):
+        self._more.put_nowait({"type": "http.request", "body": b"x", "more_body": more})
+
+
+async def turns(number=20):
+    for _ in range(number):
+        await asyncio.sleep(0)
+
+
+async def test_bodies_that_trickle_keep_nobody_out(hf):
+    app = Reading()
+    app.gate.set()
+    shed = Shedding(app, hf, in_flight=2)
+    slow = [Sent(shed) for _ in range(19)]
+    await turns()
+    for each in slow:
+        each.send(more=True)
+    await turns()
+    assert app.begun == 19
+    async with client(shed) as http:
+        assert (await http.post("/", content=b"x")).status_code == 200
+        slow.append(Sent(shed))
+        await turns()
+        answer = await http.post("/", content=b"x")
+        assert answer.status_code == 503, "each of those that wait takes memory"
+    for each in slow:
+        each.send(more=False)
+    await asyncio.gather(*(each.task for each in slow))
+    assert {each.status for each in slow} == {200}
+
+
+async def test_bodies_that_are_complete_at_once_are_worked_on_one_after_the_other(hf):
+    app = Reading()
+    shed = Shedding(app, hf, in_flight=2)
+    slow = [Sent(shed) for _ in range(10)]
+    await turns()
+    for each in slow:
+        each.send(more=False)
+    await turns()
+    assert app.working == 2
+    late = Sent(shed)
+    await late.task
+    assert late.status == 503, "those whose body has come go before it"
+    for each in slow[4:8]:  # two that work or wait to, and two that have just been called
+        each.task.cancel()
+    app.gate.set()
+    await asyncio.gather(*(each.task for each in slow), return_exceptions=True)
+    assert [each.status for each in slow] == [200] * 4 + [None] * 4 + [200] * 2
+    assert app.most == 2
+    async with client(shed) as http:
+        assert (await http.post("/", content=b"x")).status_code == 200
 
 
 async def test_the_database_is_asked_once_a_second_however_many_ask(hf, monkeypatch):

@@ -6,6 +6,7 @@ import hashlib
 
 from holdfast.guards.limiter import Limiter
 from holdfast.kernel.errors import RateLimited, UsageError
+from holdfast.kernel.names import check_name
 from holdfast.kernel.show import show
 from holdfast.kernel.telemetry import note
 from holdfast.web.asgi import HasScope, Scope, scope_of
@@ -42,10 +43,13 @@ def count_request_sync(request: HasScope | Scope, limit: str, who: str) -> None:
 
 
 def key_of(who: str) -> str:
-    """What somebody is counted by: what is too long is hashed."""
-    if len(who) <= _LONGEST:
-        return who
-    return hashlib.sha256(who.encode(errors="surrogatepass")).hexdigest()
+    """What somebody is counted by: what is too long or no name is hashed, for whoever sends a request writes it."""
+    try:
+        if len(who) <= _LONGEST:
+            return check_name("key", who)
+    except UsageError:
+        pass
+    return "sha-" + hashlib.sha256(who.encode(errors="surrogatepass")).hexdigest()
 
 
 def _limit(request: HasScope | Scope, name: str) -> tuple[Limiter, int, float]:

@@ -15,6 +15,7 @@ from holdfast.kernel.spawn import over, spawn
 from holdfast.kernel.telemetry import note
 from holdfast.store.ports import Store
 from holdfast.web.asgi import App, Receive, Scope, Send
+from holdfast.web.limits.places import Places
 from holdfast.web.problems import Problem
 from holdfast.web.routes import Routes
 
@@ -33,7 +34,8 @@ class Shedding:
     """Middleware: `app = Shedding(app, hf, oldest={"mail": 30}, in_flight=200)`. It answers 503, and when to come back.
 
     `oldest` says for how many seconds the oldest ready job of a queue may have waited; `in_flight`, how many requests this
-    process serves at once. Without `routes` it is for all, else for those, such as `["POST /orders"]`.
+    process works on at once: one that waits for its client's body does not count, up to ten times as many in all. Without `routes` it is
+    for all, else for those, such as `["POST /orders"]`.
     """
 
     def __init__(
@@ -47,9 +49,8 @@ class Shedding:
     ) -> None:
         self._app = app
         self._waits = _Waits(hf, dict(oldest or {}))
-        self._most = None if in_flight is None else check_int("in_flight", in_flight, 1, 10**6)
+        self._places = None if in_flight is None else Places(check_int("in_flight", in_flight, 1, 10**6))
         self._routes = None if routes is None else Routes(tuple(routes))
-        self._serving = 0
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http" or (self._routes is not None and self._routes.find(scope) is None):
@@ -58,15 +59,14 @@ class Shedding:
         if (problem := await self._refusal()) is not None:
             await problem.send(scope, send)
             return
-        self._serving += 1
-        try:
+        if self._places is None:
             await self._app(scope, receive, send)
-        finally:
-            self._serving -= 1
+        else:
+            await self._places.serve(self._app, scope, receive, send)
 
     async def _refusal(self) -> Problem | None:
-        if self._most is not None and self._serving >= self._most:
-            note("request.shed", why=f"{self._serving} requests are under way")
+        if self._places is not None and (why := self._places.refusal()) is not None:
+            note("request.shed", why=why)
             return _overloaded(1)
         if (late := await self._waits.worst()) is None:
             return None
