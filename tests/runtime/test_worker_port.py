@@ -99,10 +99,18 @@ async def _is(client, path, wanted):
     return await status(client, path) == wanted
 
 
-async def test_the_programs_own_probes_are_served(hf, started):
+async def test_the_programs_own_probes_are_served(hf, started, tmp_path):
     _, client = await started("-p", "2", program=SHAPED)
     await until(lambda: _is(client, "/health", 200), 20)
     assert (await client.get("/health")).json() == {"status": "healthy"}
+    at = str(client.base_url).removeprefix("http://").rstrip("/")
+    assert run_process("health", "--live", "--at", f"{at}/health", folder=tmp_path).returncode == 0
+    other = run_process("health", "--live", "--at", at, folder=tmp_path)
+    assert other.returncode == 1
+    assert (
+        f"has no /live. When the program has given its probes other paths, name one: --at {at}/PATH"
+        in other.stderr
+    )
 
 
 async def test_a_process_that_stands_still_does_not_answer_and_ends_itself(url, hf, started):

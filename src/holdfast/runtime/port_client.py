@@ -1,4 +1,4 @@
-"""Asks a worker's port for a probe, for containers that have no HTTP client."""
+"""Asks a port for a probe, for containers that have no HTTP client."""
 
 from __future__ import annotations
 
@@ -17,21 +17,21 @@ class _Answer(msgspec.Struct):
     reasons: list[str] = []
 
 
-async def asked(host: str, port: int, probe: str, seconds: float) -> str | None:
+async def asked(host: str, port: int, path: str, seconds: float) -> str | None:
     """Why it is not well; None: it is."""
     try:
         async with patience(seconds):
-            return await _ask(host, port, probe)
+            return await _ask(host, port, path)
     except TimeoutError:
         return f"{host}:{port} did not answer within {seconds:g} s."
     except OSError as error:
         return f"Nothing answers at {host}:{port}: {error.strerror or error}."
 
 
-async def _ask(host: str, port: int, probe: str) -> str | None:
+async def _ask(host: str, port: int, path: str) -> str | None:
     reader, writer = await asyncio.open_connection(host, port)
     try:
-        writer.write(f"GET /{probe} HTTP/1.1\r\nHost: {host}\r\n\r\n".encode())
+        writer.write(f"GET /{path} HTTP/1.1\r\nHost: {host}\r\n\r\n".encode())
         head, _, body = (await reader.read(_MOST)).partition(b"\r\n\r\n")
     finally:
         writer.close()
@@ -42,7 +42,7 @@ async def _ask(host: str, port: int, probe: str) -> str | None:
     if status == 200:
         return None
     if status == 404:
-        return f"{host}:{port} has no /{probe}: the program has given its probes other paths."
+        return f"{host}:{port} has no /{path}. When the program has given its probes other paths, name one: --at {host}:{port}/PATH."
     try:
         return "; ".join(msgspec.json.decode(body, type=_Answer).reasons) or f"the answer is {status}"
     except msgspec.DecodeError:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from publisher import numbers
 from publisher.core import hf
 from publisher.probing import probe_app
 from publisher.work import (
@@ -22,6 +23,7 @@ __all__ = [
     "exporting",
     "hf",
     "leaving",
+    "numbers",
     "previews",
     "probe_app",
     "publishing",

@@ -31,8 +31,8 @@ def add(commands: Commands) -> None:
     )
     health.add_argument("--timeout", type=seconds, default=5.0, help="seconds to wait for the database (5)")
     health.add_argument(
-        "--at", metavar="HOST:PORT", default=None,
-        help="ask the port of a worker, as --probe has it, instead of the database",
+        "--at", metavar="HOST:PORT[/PATH]", default=None,
+        help="ask the port of a worker, as --probe has it, or any other, instead of the database; PATH when the program has paths of its own",
     )  # fmt: skip
     health.set_defaults(run=run)
 
@@ -41,7 +41,9 @@ def run(options: Namespace) -> int:
     probe = next((each for each in PROBES if getattr(options, each)), "ready")
     began = monotonic()
     if options.at is not None:
-        return _end(probe, asyncio.run(asked(*address(options.at), probe, options.timeout)), began, options)
+        place, _, path = options.at.partition("/")
+        trouble = asyncio.run(asked(*address(place), path or probe, options.timeout))
+        return _end(probe, trouble, began, options)
     try:
         hf = program.find(options)
         if probe != "live":

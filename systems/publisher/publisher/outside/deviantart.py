@@ -9,6 +9,7 @@ from typing import Any, Self, TypeVar
 import httpx2
 import msgspec
 
+from holdfast.observe import Counter
 from publisher.domain.failures import Answer, Call, verdict
 from publisher.outside.errors import NobodyKnows, Passing, error_of
 from publisher.outside.records import (
@@ -30,6 +31,11 @@ API = "/api/v1/oauth2"
 HEADERS = {"User-Agent": "holdfast-publisher/0.1", "Accept-Encoding": "gzip", "dA-minor-version": "20240701"}
 # No connection was made, so nothing was asked.
 _NOT_SENT = (httpx2.ConnectError, httpx2.ConnectTimeout, httpx2.PoolTimeout)
+ANSWERS = Counter(
+    "publisher_deviantart_answers_total",
+    "Answers of DeviantArt by what they mean: ok, or one of domain/failures.py. user_limit and app_limit are its 429.",
+    ("kind",),
+)
 _T = TypeVar("_T")
 _Pairs = list[tuple[str, str]]
 
@@ -141,6 +147,7 @@ class DeviantArt:
             self._client.build_request(method, f"{API}{path}", params=query, headers=headers, **body)
         )
         wrong = verdict(kind, answer)
+        ANSWERS.add("ok" if wrong is None else wrong.kind)
         if wrong is not None:
             raise error_of(wrong)
         return dict(answer.body or {}) if answer is not None else {}
