@@ -17,7 +17,7 @@ unexport PYTHONDONTWRITEBYTECODE
 # A .venv whose interpreter is gone is made again.
 $(shell $(run) -c '' >/dev/null 2>&1 || rm -f $(ready))
 
-.PHONY: help demo test test-again check publisher proof chaos sim sim-mutants pictures bench bench-guards bench-events bench-sagas bench-sessions bench-web bench-store bench-profile format lock lock-bench
+.PHONY: help demo test test-again check publisher proof chaos sim sim-mutants pictures bench bench-guards bench-events bench-sagas bench-sessions bench-web bench-store bench-profile format lock lock-systems lock-bench
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -95,6 +95,10 @@ lock: ## Resolve the dependencies again into requirements/dev.txt (ARGS=--upgrad
 	@uv pip compile pyproject.toml --quiet --universal --python-version 3.11 --generate-hashes \
 	  --custom-compile-command "make lock" --no-annotate --no-emit-index-url --no-emit-find-links \
 	  --extra all --extra testing --group dev --output-file requirements/dev.txt $(ARGS)
+	@$(MAKE) lock-systems
+
+lock-systems: $(ready) ## Write what the image of each system installs, from requirements/dev.txt
+	@$(run) -m tools.system_lock publisher
 
 lock-bench: $(ready) ## Resolve the peers that `make bench` installs again into requirements/bench (needs uv)
 	@$(run) -m bench.environments lock

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from ipaddress import ip_network
+from urllib.parse import urlsplit
 
 from holdfast.blobs import BlobSettings
 from holdfast.mail import MailSettings
@@ -199,12 +201,40 @@ def settings_of(environment: Mapping[str, str] = os.environ) -> Settings:
 
 
 def _check_together(found: Settings) -> None:
+    """What a single type or range does not say."""
+    wrong = [*_wrong_addresses(found), *_wrong_proxies(found.proxies)]
     if found.max_delay_ms < found.base_delay_ms:
-        raise WrongSettings(
+        wrong.append(
             f"RATE_LIMITER_MAX_DELAY_MS: {found.max_delay_ms} is less than RATE_LIMITER_BASE_DELAY_MS={found.base_delay_ms}."
         )
     if found.s3_bucket is None and (found.s3_endpoint or found.s3_key):
-        raise WrongSettings("S3_BUCKET_NAME: the other S3 settings are there, and the bucket is not.")
+        wrong.append("S3_BUCKET_NAME: the other S3 settings are there, and the bucket is not.")
+    if (found.s3_key is None) != (found.s3_secret is None):
+        wrong.append("S3_ACCESS_KEY_ID, S3_SECRET_ACCESS_KEY: both are needed, or none.")
+    if wrong:
+        raise WrongSettings("These settings cannot be:\n" + "\n".join(f"  {each}" for each in wrong))
+
+
+def _wrong_addresses(found: Settings) -> Iterator[str]:
+    for name, url, schemes in (
+        ("DATABASE_URL", found.database_url, ("sqlite", "postgresql", "postgres")),
+        ("REDIS_URL", found.redis_url, ("redis", "rediss", "unix")),
+        ("PUBLISHER_PUBLIC_URL", found.public_url, ("http", "https")),
+        ("DEVIANTART_BASE_URL", found.deviantart_url, ("http", "https")),
+        ("S3_ENDPOINT", found.s3_endpoint, ("http", "https")),
+        ("SMTP_URL", found.mail_url, ("smtp", "smtps", "file")),
+    ):
+        if url and urlsplit(url).scheme not in schemes:
+            shown = url.partition("@")[2] or url  # a password stands before the @
+            yield f"{name}: it begins with {'://, '.join(schemes)}://, and {shown!r} does not."
+
+
+def _wrong_proxies(proxies: str) -> Iterator[str]:
+    for each in filter(None, map(str.strip, proxies.split(","))):
+        try:
+            ip_network(each, strict=False)
+        except ValueError:
+            yield f"PUBLISHER_PROXIES: {each!r} is no address or network, such as 10.0.0.0/8."
 
 
 def _check_production(found: Settings) -> None:
