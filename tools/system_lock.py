@@ -8,6 +8,7 @@ import tomllib
 from collections.abc import Iterator
 from importlib.metadata import PackageNotFoundError, distribution
 from pathlib import Path
+from typing import Any
 
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
@@ -66,7 +67,7 @@ def _declared(name: str) -> Iterator[Requirement]:
         yield from map(Requirement, wanted)
 
 
-def _project(path: Path) -> dict[str, list[str]]:
+def _project(path: Path) -> dict[str, Any]:
     return tomllib.loads(path.read_text())["project"]  # type: ignore[no-any-return]
 
 

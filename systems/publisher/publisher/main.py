@@ -7,7 +7,7 @@ import asyncio
 import sys
 from collections.abc import Callable
 
-from holdfast.settings import WrongSettings
+from holdfast.errors import HoldfastError
 
 WRONG = 2  # the exit code of what was asked for wrongly
 
@@ -15,10 +15,11 @@ WRONG = 2  # the exit code of what was asked for wrongly
 def main(arguments: list[str] | None = None) -> int:
     options = _parsed(arguments)
     try:
-        return int(options.run(options))
-    except WrongSettings as error:
+        import publisher.core  # noqa: F401, PLC0415  it reads all settings
+    except HoldfastError as error:
         print(error, file=sys.stderr)  # noqa: T201  it is a command
         return WRONG
+    return int(options.run(options))
 
 
 def _parsed(arguments: list[str] | None) -> argparse.Namespace:

@@ -9,9 +9,10 @@ from ipaddress import ip_network
 from urllib.parse import urlsplit
 
 from holdfast.blobs import BlobSettings
+from holdfast.errors import UsageError
 from holdfast.mail import MailSettings
 from holdfast.settings import WrongSettings, read, setting
-from holdfast.vault import SecretValue
+from holdfast.vault import Keyring, SecretValue
 
 PREFIXES = ("PUBLISHER_", "DEVIANTART_", "RATE_LIMITER_", "CIRCUIT_BREAKER_", "S3_", "HEALTH_CHECK_", "SMTP_")
 SIMULATOR = "http://127.0.0.1:8700"
@@ -203,6 +204,7 @@ def settings_of(environment: Mapping[str, str] = os.environ) -> Settings:
 def _check_together(found: Settings) -> None:
     """What a single type or range does not say."""
     wrong = [*_wrong_addresses(found), *_wrong_proxies(found.proxies)]
+    wrong = wrong or [*_wrong_parts(found)]
     if found.max_delay_ms < found.base_delay_ms:
         wrong.append(
             f"RATE_LIMITER_MAX_DELAY_MS: {found.max_delay_ms} is less than RATE_LIMITER_BASE_DELAY_MS={found.base_delay_ms}."
@@ -224,9 +226,21 @@ def _wrong_addresses(found: Settings) -> Iterator[str]:
         ("S3_ENDPOINT", found.s3_endpoint, ("http", "https")),
         ("SMTP_URL", found.mail_url, ("smtp", "smtps", "file")),
     ):
-        if url and urlsplit(url).scheme not in schemes:
+        if url and urlsplit(url).scheme.partition("+")[0] not in schemes:
             shown = url.partition("@")[2] or url  # a password stands before the @
             yield f"{name}: it begins with {'://, '.join(schemes)}://, and {shown!r} does not."
+
+
+def _wrong_parts(found: Settings) -> Iterator[str]:
+    """What Holdfast says of it, by the names that it has here."""
+    for names, make in (
+        ("SMTP_URL, SMTP_FROM", found.mail),
+        ("PUBLISHER_KEYS", lambda: found.keys and Keyring.read(found.keys.reveal())),
+    ):
+        try:
+            make()
+        except UsageError as error:
+            yield f"{names}: {error}"
 
 
 def _wrong_proxies(proxies: str) -> Iterator[str]:
