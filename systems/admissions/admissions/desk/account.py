@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Awaitable, Callable
 from dataclasses import asdict
 from typing import Any
 
@@ -29,17 +30,27 @@ async def set_name(person_id: str, name: str, *, tx: Tx | None = None) -> None:
         await looked(own, person_id, "person.name", person_id)
 
 
-async def change_password(person_id: str, old: str, new: str, *, tx: Tx) -> None:
-    """The caller ends the other logins in the same commit."""
-    await _check_password(person_id, old, "old_password")
+async def change_password(
+    person_id: str,
+    old: str,
+    new: str,
+    *,
+    end_others: Callable[..., Awaitable[object]] | None = None,
+    tx: Tx | None = None,
+) -> None:
+    """`end_others`, of the session, ends the other logins in the same commit; a caller with a transaction does it there."""
+    await _check_password(person_id, old, "old_password", tx=tx)
     hashed = await people.hashed(new, "new_password")
-    await tx.execute("UPDATE people SET password = $1 WHERE id = $2", hashed, person_id)
-    await looked(tx, person_id, "person.password", person_id)
+    async with inside(tx) as own:
+        await own.execute("UPDATE people SET password = $1 WHERE id = $2", hashed, person_id)
+        if end_others is not None:
+            await end_others(tx=own)
+        await looked(own, person_id, "person.password", person_id)
 
 
-async def _check_password(person_id: str, password: str, field: str) -> None:
-    async with hf.transaction() as tx:
-        [(hashed,)] = await tx.fetch("SELECT password FROM people WHERE id = $1", person_id)
+async def _check_password(person_id: str, password: str, field: str, *, tx: Tx | None = None) -> None:
+    async with inside(tx) as own:
+        [(hashed,)] = await own.fetch("SELECT password FROM people WHERE id = $1", person_id)
     if not await asyncio.to_thread(people.fits, hashed, password):
         raise Invalid([Wrong(field, "password_wrong")])
 

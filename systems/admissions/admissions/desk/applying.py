@@ -107,8 +107,8 @@ async def choices() -> list[Choice]:
 
 async def begin(person_id: str, term_id: str, *, tx: Tx | None = None) -> str:
     """A draft, or the one that is there already."""
-    await _check_door(term_id, await hf.now(), is_begun=False)
     async with inside(tx) as own:
+        await _check_door(term_id, await hf.now(), is_begun=False, tx=own)
         rows = await own.fetch(
             "SELECT id, state FROM applications WHERE person_id = $1 AND term_id = $2 AND state <> 'withdrawn' ORDER BY made_at LIMIT 1",
             person_id,

@@ -19,7 +19,8 @@ from admissions.domain.states import State
 from admissions.ids import new_id
 from admissions.steps import happened, move
 from admissions.work import letters
-from holdfast import Tx
+from holdfast import Tx, within
+from holdfast.blobs import BlobMissing, Reading
 
 _ROW = "a.id, a.number, a.state, a.progress, a.submitted_at, a.officer_id, o.name, p.name, p.mail, a.term_id, g.name, t.name, a.version, a.reason, d.outcome, d.stage"
 _FROM = (
@@ -269,6 +270,16 @@ async def open_file(officer_id: str, application_id: str, document_id: str) -> D
             raise TooLate("file_not_clean", found[0].state)
         await looked(tx, officer_id, "file.read", document_id, application_id)
         return found[0]
+
+
+async def read_file(officer_id: str, application_id: str, document_id: str) -> tuple[DocumentRow, Reading]:
+    """What it is, and its bytes."""
+    found = await open_file(officer_id, application_id, document_id)
+    with within(tenant=application_id):
+        try:
+            return found, await hf.blobs.open(found.key)
+        except BlobMissing:
+            raise NotHere from None
 
 
 async def resume(officer_id: str, application_id: str, *, tx: Tx | None = None) -> None:

@@ -60,9 +60,9 @@ def folded(mail: str) -> str:
     return mail.strip().lower()
 
 
-async def get(person_id: str) -> Person:
-    async with hf.transaction() as tx:
-        return await _person(tx, "id", person_id)
+async def get(person_id: str, *, tx: Tx | None = None) -> Person:
+    async with inside(tx) as own:
+        return await _person(own, "id", person_id)
 
 
 async def _person(tx: Tx, column: str, value: str) -> Person:

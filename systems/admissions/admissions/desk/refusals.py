@@ -51,7 +51,7 @@ class Changed(Refusal):
     status = 409
 
     def __init__(self, version: int) -> None:
-        super().__init__("changed")
+        super().__init__("changed", version)
         self.version = version
 
 

@@ -6,15 +6,45 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
 from fastapi import FastAPI
+from fastapi.routing import APIRoute
 from starlette.middleware import Middleware
-from starlette.routing import BaseRoute, Mount
+from starlette.routing import Mount
 
-from admissions.core import hf, settings
+from admissions.core import MAIL, PAY, VERIFY, hf, settings
 from admissions.probing import probe_app
+from admissions.web import limits
+from admissions.web.api import (
+    account,
+    applications,
+    cases,
+    decisions,
+    figures,
+    payments,
+    people,
+    session,
+    submitting,
+    webhooks,
+)
 from admissions.web.api.answers import RESPONSES, answer_refusals
-from holdfast.web import BodyLimits, Correlation, IdempotencyKeys, Problems, Sessions, Shedding, SignedFiles
+from admissions.web.arrival import Arrivals
+from admissions.web.complete import check_routes
+from admissions.web.receiving import FORM_MOST
+from holdfast.web import (
+    BodyLimits,
+    Correlation,
+    IdempotencyKeys,
+    Problems,
+    RateLimits,
+    Sessions,
+    Shedding,
+    SignedFiles,
+)
 
-FORM_MOST = 30_000_000  # bytes of a form with files
+ROUTERS = [session, account, applications, submitting, cases, decisions, payments, figures, people, webhooks]
+SUBMISSIONS = [
+    "POST /applications",
+    "POST /api/applications/{application_id}/submit",
+]  # they need an Idempotency-Key
 _DAY = 86_400.0
 _PROXIES = [each.strip() for each in settings.proxies.split(",") if each.strip()]
 
@@ -25,7 +55,8 @@ async def lifespan(_: FastAPI) -> AsyncIterator[None]:
         yield
 
 
-def make_app() -> FastAPI:
+def make_app(*, limited: bool = True) -> FastAPI:
+    """Without limits it may be asked faster than people do: for tests, and for measuring."""
     app = FastAPI(
         title="Admissions",
         version="1",
@@ -35,29 +66,57 @@ def make_app() -> FastAPI:
         docs_url=None,  # they load scripts from elsewhere
         redoc_url=None,
     )
+    check_routes(route for each in ROUTERS for route in each.router.routes)
+    for each in ROUTERS:
+        app.include_router(each.router)
     answer_refusals(app)
-    app.router.routes += _files()
-    app.router.routes += [Mount("/probes", probe_app)]
-    app.user_middleware[:0] = _around()
+    if settings.s3_bucket is None:
+        app.router.routes.append(Mount("/blobs", SignedFiles(hf.blobs)))
+    app.router.routes.append(Mount("/probes", probe_app))
+    more = 1 if limited else 1_000
+    app.user_middleware[:0] = [*_outer(more), *_inner(more)]
     return app
 
 
-def _files() -> list[BaseRoute]:
-    return [Mount("/blobs", SignedFiles(hf.blobs))] if settings.s3_bucket is None else []
-
-
-def _around() -> list[Middleware]:
+def _outer(more: int) -> list[Middleware]:
+    oldest = dict.fromkeys((VERIFY, PAY, MAIL), settings.oldest_s)
     return [
+        Middleware(Arrivals),
         Middleware(Correlation, deadline=False),
         Middleware(Problems),
-        Middleware(BodyLimits, total=FORM_MOST, parts=100, time=600.0),
+        Middleware(BodyLimits, total=limits.TOTAL, larger=limits.LARGER, parts=100, time=600.0),
         Middleware(Shedding, hf=hf, in_flight=300),
         Middleware(
-            Sessions, hf=hf, idle=_DAY, last=30 * _DAY, secure=settings.is_secure,
-            exempt=["POST /webhooks/stripe", "PUT /blobs/{rest:path}"], proxies=_PROXIES,
+            Shedding, hf=hf, oldest=oldest, routes=[*SUBMISSIONS, "POST /applications/{application_id}/check"]
         ),
-        Middleware(IdempotencyKeys, hf=hf, routes=["POST /applications"], body=FORM_MOST, lease=60.0),
+        Middleware(RateLimits, hf=hf, limits=limits.for_addresses(more), proxies=_PROXIES),
+    ]
+
+
+def _inner(more: int) -> list[Middleware]:
+    exempt = ["POST /webhooks/stripe", "PUT /blobs/{rest:path}"]
+    return [
+        Middleware(
+            Sessions, hf=hf, idle=_DAY, last=30 * _DAY, secure=settings.is_secure, exempt=exempt, proxies=_PROXIES
+        ),
+        Middleware(RateLimits, hf=hf, limits=limits.for_people(more)),
+        Middleware(
+            IdempotencyKeys, hf=hf, routes=SUBMISSIONS, required=True, one_commit=True, body=FORM_MOST + 100_000
+        ),
+        Middleware(IdempotencyKeys, hf=hf, routes=keyed_routes(), one_commit=True, body=FORM_MOST + 100_000),
     ]  # fmt: skip
+
+
+def keyed_routes() -> list[str]:
+    """Those that take an Idempotency-Key when one is sent: what changes an application, a case or a payment."""
+    found = [
+        f"{method} {route.path}"
+        for each in (applications, submitting, cases, decisions, payments)
+        for route in each.router.routes
+        if isinstance(route, APIRoute)
+        for method in sorted(set(route.methods or ()) - {"GET", "HEAD"})
+    ]
+    return [each for each in found if each not in SUBMISSIONS]
 
 
 app = make_app()

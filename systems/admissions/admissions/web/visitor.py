@@ -6,11 +6,11 @@ from dataclasses import dataclass
 
 from starlette.requests import Request
 
-from admissions.core import hf
 from admissions.desk import people
 from admissions.desk.people import Person
 from admissions.desk.refusals import NotHere
 from admissions.domain.roles import STAFF
+from admissions.web.arrival import arrived_at
 from admissions.words import LANGUAGES
 from holdfast.web import session_of
 
@@ -19,6 +19,8 @@ CHOSEN = "language"  # in the session of a stranger
 
 @dataclass(frozen=True)
 class Visitor:
+    """`now` is when the request arrived."""
+
     person: Person | None
     language: str
     now: float
@@ -40,7 +42,7 @@ async def visitor_of(request: Request) -> Visitor:
     if found is None:
         person = await _person_of(request)
         language = person.language if person else _language_of(request)
-        found = Visitor(person, language, await hf.now())
+        found = Visitor(person, language, await arrived_at(request))
         request.state.visitor = found
     return found
 

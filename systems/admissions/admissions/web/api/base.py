@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import base64
 import binascii
-from typing import Annotated, Any
+from typing import Annotated
 
 import msgspec
 from fastapi import Depends, Path, Request
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field
+from pydantic.alias_generators import to_camel
 
 from admissions.desk.people import Person
 from admissions.desk.refusals import Forbidden, Invalid
@@ -21,7 +22,13 @@ from holdfast.web import Problem, ProblemError
 class Strict(BaseModel):
     """What a client sends: nothing is guessed, and what is not known is refused."""
 
-    model_config = ConfigDict(strict=True, extra="forbid", allow_inf_nan=False)
+    model_config = ConfigDict(strict=True, extra="forbid", allow_inf_nan=False, alias_generator=to_camel)
+
+
+class Out(BaseModel):
+    """What a client gets: made of a record of the desk, with names as scripts write them."""
+
+    model_config = ConfigDict(from_attributes=True, alias_generator=to_camel, populate_by_name=True)
 
 
 def _storable(text: str) -> str:
@@ -34,6 +41,8 @@ Text = Annotated[str, Field(max_length=20_000), AfterValidator(_storable)]
 Line = Annotated[str, Field(max_length=300), AfterValidator(_storable)]
 Id = Annotated[str, Path(pattern="^[0-9a-f]{32}$", description="The id of a row")]
 RowId = Annotated[str, Field(pattern="^[0-9a-f]{32}$")]
+Version = Annotated[int, Field(ge=1, le=2**53)]
+Count = Annotated[int, Field(ge=0, le=2**53)]
 Cursor = Annotated[str | None, Field(max_length=200)]
 
 
@@ -72,8 +81,3 @@ def cursor_of(text: str | None) -> tuple[float, str] | None:
 
 def cursor_for(at: float, row: str) -> str:
     return base64.urlsafe_b64encode(msgspec.json.encode((at, row))).decode()
-
-
-def built(value: object) -> Any:
-    """A record as JSON values, without a model of its own."""
-    return msgspec.to_builtins(value)

@@ -336,6 +336,9 @@ EN: Mapping[str, str] = {
     "reason_missing": "Say why.",
     "officer_wrong": "Choose somebody of the staff.",
     "refund_under_way": "A refund is under way. Look again in a minute.",
+    "told_twice": "A field came twice: send it once.",
+    "role_wrong": "This is no role: {0}, {1}, {2} or {3}.",
+    "days_wrong": "Choose up to {0} days, the first before the last.",
     "cursor_wrong": "This cursor was not made here. Begin without one.",
     "term_missing": "Say which term: an id of GET /api/programmes.",
 }

@@ -336,6 +336,9 @@ VI: Mapping[str, str] = {
     "reason_missing": "Hãy nói lý do.",
     "officer_wrong": "Hãy chọn một cán bộ.",
     "refund_under_way": "Đang hoàn một khoản. Hãy xem lại sau một phút.",
+    "told_twice": "Một trường được gửi hai lần: hãy gửi một lần.",
+    "role_wrong": "Không có vai trò này: {0}, {1}, {2} hoặc {3}.",
+    "days_wrong": "Hãy chọn nhiều nhất {0} ngày, ngày đầu trước ngày cuối.",
     "cursor_wrong": "Con trỏ này không do chúng tôi tạo. Hãy bắt đầu không có nó.",
     "term_missing": "Hãy cho biết đợt nào: một id của GET /api/programmes.",
 }

@@ -1,0 +1,50 @@
+"""The app behind visitors who keep cookies, without a server between."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import admissions_kit as kit
+import pytest
+
+sys.path.insert(0, str(Path(__file__).parent))  # `import admissions_visitors` works here
+
+from admissions.web.app import app
+from admissions_visitors import Visitor
+
+
+@pytest.fixture
+async def site(any_portal):
+    """The app, on both stores."""
+    return app
+
+
+@pytest.fixture
+async def quick_site(portal):
+    """The app, on SQLite alone: for what no store decides."""
+    return app
+
+
+@pytest.fixture
+async def term(any_portal):
+    return await kit.term()
+
+
+@pytest.fixture
+async def anh(site):
+    async with Visitor(site) as opened:
+        yield await opened.log_in("anh@example.org")
+
+
+@pytest.fixture
+async def binh(site):
+    """Somebody else who applies."""
+    async with Visitor(site) as opened:
+        yield await opened.log_in("binh@example.org")
+
+
+@pytest.fixture
+async def officer(site):
+    async with Visitor(site) as opened:
+        yield await opened.log_in("ada@uni.example", "officer")
