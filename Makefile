@@ -17,7 +17,7 @@ unexport PYTHONDONTWRITEBYTECODE
 # A .venv whose interpreter is gone is made again.
 $(shell $(run) -c '' >/dev/null 2>&1 || rm -f $(ready))
 
-.PHONY: help demo test test-again check publisher proof chaos sim sim-mutants pictures bench bench-guards bench-events bench-sagas bench-sessions bench-web bench-store bench-profile format lock lock-systems lock-bench
+.PHONY: help demo test test-again check publisher admissions proof chaos sim sim-mutants pictures bench bench-guards bench-events bench-sagas bench-sessions bench-web bench-store bench-profile format lock lock-systems lock-bench
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -48,6 +48,9 @@ chaos: $(ready) ## Kill, freeze and cut off real processes and databases a thous
 
 publisher: $(ready) ## Open the publisher with a simulated DeviantArt and seeded artists, until Ctrl-C
 	@$(run) -m tools.start publisher
+
+admissions: $(ready) ## Open the portal with a simulated Stripe, mailboxes and 200 applications, until Ctrl-C
+	@$(run) -m tools.start admissions
 
 proof: $(ready) ## Prove a system with real processes, kills and faults of the outside (SYSTEM=publisher STORE=postgres, ARGS=--small)
 	@$(run) -m tools.proof $(SYSTEM) --store $(STORE) $(ARGS)

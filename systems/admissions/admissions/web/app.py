@@ -28,6 +28,7 @@ from admissions.web.api import (
 from admissions.web.api.answers import RESPONSES, answer_refusals
 from admissions.web.arrival import Arrivals
 from admissions.web.complete import check_routes
+from admissions.web.pages import page_routes, pages
 from admissions.web.receiving import FORM_MOST
 from holdfast.web import (
     BodyLimits,
@@ -39,6 +40,7 @@ from holdfast.web import (
     Shedding,
     SignedFiles,
 )
+from holdfast.web.pages import WithPages
 
 ROUTERS = [session, account, applications, submitting, cases, decisions, payments, figures, people, webhooks]
 SUBMISSIONS = [
@@ -66,10 +68,11 @@ def make_app(*, limited: bool = True) -> FastAPI:
         docs_url=None,  # they load scripts from elsewhere
         redoc_url=None,
     )
-    check_routes(route for each in ROUTERS for route in each.router.routes)
+    check_routes([*(route for each in ROUTERS for route in each.router.routes), *page_routes])
     for each in ROUTERS:
         app.include_router(each.router)
     answer_refusals(app)
+    app.router.routes += page_routes
     if settings.s3_bucket is None:
         app.router.routes.append(Mount("/blobs", SignedFiles(hf.blobs)))
     app.router.routes.append(Mount("/probes", probe_app))
@@ -83,6 +86,7 @@ def _outer(more: int) -> list[Middleware]:
     return [
         Middleware(Arrivals),
         Middleware(Correlation, deadline=False),
+        Middleware(WithPages, pages=pages),
         Middleware(Problems),
         Middleware(BodyLimits, total=limits.TOTAL, larger=limits.LARGER, parts=100, time=600.0),
         Middleware(Shedding, hf=hf, in_flight=300),

@@ -20,7 +20,7 @@ EN: Mapping[str, str] = {
     "simulated": "For trying out: Stripe is simulated, no money moves.",
     "back": "Back",
     "cancel": "Keep it",
-    "zone": "Deadlines are in {university} time ({zone}, {offset}).",
+    "zone": "Times are those of {university} ({zone}, {offset}).",
     "one_wrong": "One field needs a change",
     "many_wrong": "{0} fields need a change",
     "changed_elsewhere": "This page was changed in another window. What you see is the newest.",

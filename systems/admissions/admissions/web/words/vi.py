@@ -20,7 +20,7 @@ VI: Mapping[str, str] = {
     "simulated": "Bản dùng thử: Stripe được mô phỏng, không có tiền thật.",
     "back": "Quay lại",
     "cancel": "Giữ lại",
-    "zone": "Hạn nộp theo giờ {university} ({zone}, {offset}).",
+    "zone": "Giờ theo {university} ({zone}, {offset}).",
     "one_wrong": "Một mục cần sửa",
     "many_wrong": "{0} mục cần sửa",
     "changed_elsewhere": "Trang này đã được sửa ở cửa sổ khác. Bạn đang xem bản mới nhất.",

@@ -1,0 +1,24 @@
+"""The pages of the portal, for people: `page_routes` stand in the app, `pages` around it."""
+
+from __future__ import annotations
+
+from starlette.routing import BaseRoute
+
+from admissions.web.pages import (
+    account,
+    applications,
+    door,
+    entering,
+    files,
+    form,
+    leaving,
+    paying,
+    sending,
+    standing,
+)
+from admissions.web.pages.frame import pages
+
+_MODULES = (door, entering, account, applications, form, files, sending, standing, paying, leaving)
+page_routes: list[BaseRoute] = [route for module in _MODULES for route in module.routes]
+
+__all__ = ["page_routes", "pages"]
