@@ -9,7 +9,7 @@ from pathlib import PurePosixPath
 
 from tools.sources import Problem, read, report
 
-FOLDER = "tests"
+FOLDERS = ("tests", "systems")
 
 
 def check(paths: Iterable[str]) -> Iterator[Problem]:
@@ -25,7 +25,7 @@ def check(paths: Iterable[str]) -> Iterator[Problem]:
 
 
 def main() -> int:
-    return report(check(source.path for source in read(FOLDER)), "test names")
+    return report(check(source.path for folder in FOLDERS for source in read(folder)), "test names")
 
 
 if __name__ == "__main__":

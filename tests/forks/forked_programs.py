@@ -10,6 +10,7 @@ import pytest
 from holdfast import Holdfast
 
 UNSAFE = "a power failure can lose what was acknowledged"  # of the tests' PostgreSQL
+SLOW = "held the write lock"  # a busy machine
 PROGRAM = Path(__file__).with_name("forking.py")
 
 
@@ -27,8 +28,8 @@ async def run(scenario, url):
         process.kill()
         out, errors = await process.communicate()
         pytest.fail(f"it hangs, after {out.decode()!r} and {errors.decode()!r}")
-    said = [line for line in errors.decode().splitlines() if UNSAFE not in line]
-    assert (process.returncode, said) == (0, [])
+    said = [line for line in errors.decode().splitlines() if UNSAFE not in line and SLOW not in line]
+    assert (process.returncode, said) == (0, []), said
     return out.decode().splitlines()
 
 

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 from heart_provider import Provider
 from heart_publisher import Publisher, Settings
+from heart_workers import workers_are_there
 
 from tools.processes import Process, environment, worker_command
 
@@ -62,9 +63,3 @@ def publishing(url, provider, working):
                 yield publisher
 
     return publishing
-
-
-async def workers_are_there(hf, processes):
-    async with asyncio.timeout(60):
-        while len(await hf.workers.list()) < processes:
-            await asyncio.sleep(0.05)

@@ -5,8 +5,8 @@ from __future__ import annotations
 from contextlib import asynccontextmanager
 
 import pytest
-from conftest import workers_are_there
 from heart_admissions import Admissions, Settings
+from heart_workers import workers_are_there
 from waiting import until
 
 from holdfast import State
@@ -14,6 +14,7 @@ from holdfast import State
 APPLICATIONS = 30
 PROGRAM = """
 from heart_admissions import Admissions, Settings
+from heart_workers import workers_are_there
 hf = Admissions({settings!r}).hf
 """
 pytestmark = pytest.mark.timeout(600)

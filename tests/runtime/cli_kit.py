@@ -7,6 +7,7 @@ import os
 import subprocess
 import sys
 from pathlib import Path
+from unittest.mock import patch
 
 from holdfast.kernel.ids import new_id
 from holdfast.kernel.outcomes import Dead, Done, Unknown
@@ -40,6 +41,10 @@ def write_program(folder: Path, text: str = PROGRAM, name: str = "shop") -> None
     (folder / f"{name}.py").write_text(text)
 
 
+def _would_end_the_tests(*_):
+    raise AssertionError("a worker ends its process a while after it has left: start it by run_process()")
+
+
 class Line:
     """Runs commands in this process, and keeps what they printed."""
 
@@ -49,7 +54,8 @@ class Line:
 
     def __call__(self, *arguments: str) -> int:
         self._capsys.readouterr()
-        code = main([str(argument) for argument in arguments])
+        with patch("holdfast.runtime.worker_process.unless_ended", _would_end_the_tests):
+            code = main([str(argument) for argument in arguments])
         self.out, self.err = self._capsys.readouterr()
         return code
 

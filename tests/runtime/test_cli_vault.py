@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 
 import pytest
-from cli_kit import write_program
+from cli_kit import run_process, write_program
 
 from holdfast.vault import Keyring, Place, Vault
 from holdfast.vault.keyring import new_key
@@ -51,14 +51,16 @@ def test_a_new_key_is_one_that_can_be_used(line):
     assert "no good" in line.err
 
 
-def test_rows_are_counted_by_their_key_and_rotated(sealed):
+def test_rows_are_counted_by_their_key_and_rotated(sealed, kept, tmp_path):
     assert sealed("vault") == 0
     assert "cli_accounts.token  2025     2  to be rotated" in sealed.out
     assert sealed.json("vault") == {"current": "2026", "columns": {"cli_accounts.token": {"2025": 2}}}
     assert sealed("vault", "rotate") == 0
     assert sealed("vault", "rotate") == 1, "one at a time"
     assert "rotates already" in sealed.err
-    assert sealed("worker", "shop:hf", "--burst") == 0
+    environment = {"HOLDFAST_URL": kept, "HOLDFAST_KEYS": f"{NEW},{OLD}"}
+    worker = run_process("worker", "shop:hf", "--burst", folder=tmp_path, environment=environment)
+    assert worker.returncode == 0, worker.stderr
     assert sealed.json("vault")["columns"] == {"cli_accounts.token": {"2026": 2}}
 
 

@@ -154,6 +154,7 @@ VERBS = {
     "keys.answer": ([KEY, "{}"], {"keep": 5}),
     "keys.abandon": ([KEY], {}),
     "keys.prune": ([], {"limit": 5}),
+    "guards.ahead": (["g", ["k"]], {"seconds": 5.0}),
     "guards.take": ([[Want("g", "k", 1, 2, 1, 2)]], {}),
     "guards.give_back": ([[Return(GRANT, 1)]], {}),
     "guards.slow": (["g", "k"], {"rate": 1, "pause": 5, "version": 0}),

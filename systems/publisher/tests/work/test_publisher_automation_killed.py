@@ -45,12 +45,10 @@ def counted(path):
 
 
 @pytest.fixture
-async def prepared(tmp_path, simulator, ada):
+async def prepared(tmp_path, simulator, ada, open_at):
     """A database in which one execution for two drafts is about to begin, closed."""
-    import conftest
-
     path = tmp_path / "prepared.db"
-    async with conftest.opened(f"sqlite:///{path}") as hf:
+    async with open_at(f"sqlite:///{path}") as hf:
         await ada.log_in()
         for number in range(4):
             await ada.draft(f"Draft {number}")

@@ -6,7 +6,7 @@ import time
 
 import pytest
 from heart_commits import Commits
-from test_publisher_races import all_are, published_once
+from test_heart_races import all_are, published_once
 
 POSTS, ARTISTS = 1000, 200
 INTERVAL = 0.3  # seconds between two calls of an artist
