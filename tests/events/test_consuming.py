@@ -142,9 +142,9 @@ async def test_an_event_that_was_read_twice_is_delivered_once(hf):
     lease = await group_lease(hf)
     consumer = hf._inside.bus.consumer(hf._inside.bus.groups[0], "t")
     await consumer.subscribe()
-    cursor = consumer._cursor
+    position = consumer._position
     assert await consumer.turn(lease)
-    consumer._cursor = cursor
+    consumer._position = position
     with heard("group.delivered") as notes:
         assert await consumer.turn(lease)
     assert [(note["count"], note["again"]) for note in notes] == [(0, 2)]

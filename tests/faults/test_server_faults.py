@@ -237,18 +237,20 @@ async def test_the_postmaster_is_killed_between_reading_and_storing(lazy_server,
         [waits] = await hf.store.outbox.waiting(relay, limit=5)
     assert waits.id == early.id
     assert await hf.store.outbox.stamp(relay, [early.id]) == [1]
-    read = hf.store.outbox.log
+    subject, verb = (hf.store.inbox, "read") if reader == "group" else (hf.store.outbox, "log")
+    read = getattr(subject, verb)
 
-    async def log(**options):
-        found = await read(**options)
-        if found and found[-1].id == early.id:
+    async def log(*args, **options):
+        found = await read(*args, **options)
+        events = found[0] if reader == "group" else found
+        if events and events[-1].id == early.id:
             await crash(lazy_server)
         return found
 
-    hf.store.outbox.log = log
+    setattr(subject, verb, log)
     with suppress(HoldfastError):
         await turn()
-    hf.store.outbox.log = read
+    setattr(subject, verb, read)
     assert (await hf.store.outbox.lag()).waiting == 2, "the number was forgotten"
     assert await hf.store.outbox.stamp(relay, [late.id, early.id]) == [1, 2]
     turn = await _turn_of(hf, reader)

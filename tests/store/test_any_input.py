@@ -184,6 +184,7 @@ VERBS = {
     "outbox.drop": ([[ID]], {"actor": "a", "reason": "r"}),
     "outbox.prune": ([], {"keep": 1e6, "limit": 5}),
     "inbox.subscribe": (["g"], {"from_start": False}),
+    "inbox.read": (["g"], {"after": 0, "limit": 5}),
     "inbox.unsubscribe": (["g"], {"actor": "a"}),
     "inbox.deliver": (
         ["g", [Delivery("e", NewJob(id=new_id(), task="t"))]],

@@ -22,7 +22,7 @@ from holdfast.kernel.errors import TROUBLE, LeaseLost, PayloadError, TransportUn
 from holdfast.kernel.randomness import jittered
 from holdfast.kernel.telemetry import note
 from holdfast.store.bell import LOG
-from holdfast.store.event_records import Cursor, Delivery, NewStray, OutboxEvent
+from holdfast.store.event_records import Delivery, NewStray, OutboxEvent
 from holdfast.store.ports import Store
 from holdfast.store.records import Lease
 from holdfast.transport import port
@@ -36,6 +36,8 @@ _POLL = 1.0  # seconds between looks without a hint
 _FULL = 0.2  # seconds between looks while enough deliveries wait
 _SEEN_EVERY = 3_600.0  # seconds after which an idle group says that it is still there
 _TOLD = 10.0  # seconds after which every relay knows of a broker, and leaves events to who has it
+_MOVE_EVERY = 1.0  # seconds for which a cursor may stand before events that nobody in its group hears
+_MOST_PASSED = 5_000  # of them
 _AWAY = Backoff(first=0.5, ceiling=15.0)  # between tries while the broker is away
 
 
@@ -78,12 +80,14 @@ class Consumer(Leading):
 
         Its members are asked after the events were read: who hears an event that was published after it had said so is known.
         """
-        own = self._group.routes
-        found = [_hearing(own, event.type) for event in events]
+        found = self._own_routes(events)
         if all(found):
             return found
-        others = routes_in(await self._store.groups.announced(self._group.name))
-        return [route or _hearing(others, event.type) for route, event in zip(found, events, strict=True)]
+        return _with_others(found, events, await self._store.groups.announced(self._group.name))
+
+    def _own_routes(self, events: Sequence[Telling]) -> list[Route | None]:
+        own = self._group.routes
+        return [_hearing(own, event.type) for event in events]
 
     async def _deliver(
         self,
@@ -91,8 +95,9 @@ class Consumer(Leading):
         events: Sequence[Telling],
         routes: Sequence[Route | None],
         upto: int | None = None,
+        seen: Sequence[str] = (),
     ) -> None:
-        """As jobs; what nobody in the group hears has none. `upto`: they are all that the store's own log has up to there."""
+        """As jobs; what nobody in the group hears has none. `upto`: what was `seen` is all that the store's own log has up to there."""
         group, deliveries, broken = self._group.name, list[Delivery](), list[NewStray]()
         for event, route in zip(events, routes, strict=True):
             if route is None:
@@ -102,7 +107,6 @@ class Consumer(Leading):
             except PayloadError as error:  # a row that somebody has changed: it must not hold up the others
                 broken.append(NewStray(event.body, str(error)))
         await self.quarantine.keep(broken)
-        seen = () if upto is None else [event.id for event in events]
         answers = await self._store.inbox.deliver(group, deliveries, upto=upto, seen=seen, lease=lease)
         if answers is None:
             raise LeaseLost(f"the lease of the group {group!r} is another's, or the log has changed")
@@ -116,10 +120,15 @@ class StoreConsumer(Consumer):
     A type that nobody here knows is nothing strange there: another program on the same database has declared it, to emit it.
     """
 
-    _cursor: Cursor | None = None
+    _position = 0  # read up to there
+    _passed: Sequence[
+        str
+    ] = ()  # the last of what was read: nobody here hears it, and the cursor stands before it
+    _moved = -inf  # when it was moved
 
     async def subscribe(self) -> None:
-        self._cursor = await self._store.inbox.subscribe(self._group.name, from_start=self._group.from_start)
+        cursor = await self._store.inbox.subscribe(self._group.name, from_start=self._group.from_start)
+        self._position, self._passed = cursor.position, ()
 
     async def _serve(self, lease: Lease) -> None:
         await self.subscribe()  # others may have read on meanwhile
@@ -141,20 +150,40 @@ class StoreConsumer(Consumer):
         found = False
         while await self.turn(lease):
             found = True
+        if self._passed:
+            await self._move(lease)
         return found
 
     async def turn(self, lease: Lease) -> bool:
-        """Deliver one batch; whether there was any."""
-        assert self._cursor is not None
-        events = await self._store.outbox.log(after=self._cursor.position, limit=BATCH)
-        if not events:
-            return False
-        position = events[-1].position
-        assert position is not None
-        told = [_told(event) for event in events]
-        await self._deliver(lease, told, await self._routes(told), upto=position)
-        self._cursor = Cursor(self._group.name, position, self._cursor.seen_at)
-        return True
+        """Deliver one batch; whether there was any. What nobody hears is passed over, and the cursor follows within a second."""
+        group = self._group.name
+        events, members = await self._store.inbox.read(group, after=self._position, limit=BATCH)
+        if events:
+            told = [_told(event) for event in events]
+            routes = _with_others(self._own_routes(told), told, members)
+            position = events[-1].position
+            assert position is not None
+            passed = [*self._passed, *(event.id for event in events)]
+            if any(routes):
+                await self._move(lease, told, routes, upto=position, seen=passed)
+            else:
+                self._position, self._passed = position, passed
+        if self._passed and (len(self._passed) >= _MOST_PASSED or monotonic() - self._moved >= _MOVE_EVERY):
+            await self._move(lease)
+        return bool(events)
+
+    async def _move(
+        self,
+        lease: Lease,
+        events: Sequence[Telling] = (),
+        routes: Sequence[Route | None] = (),
+        upto: int | None = None,
+        seen: Sequence[str] = (),
+    ) -> None:
+        """All that was read since it was moved before must be there still: a server's crash may have given positions to others."""
+        position = self._position if upto is None else upto
+        await self._deliver(lease, events, routes, upto=position, seen=seen or self._passed)
+        self._position, self._passed, self._moved = position, (), monotonic()
 
 
 class BrokerConsumer(Consumer):
@@ -274,6 +303,16 @@ class BrokerConsumer(Consumer):
         routes = await self._routes(events)
         await self.quarantine.keep([*broken, *self.quarantine.unknown(found, routes)])
         await self._deliver(lease, events, routes)
+
+
+def _with_others(
+    found: list[Route | None], events: Sequence[Telling], announced: Sequence[str]
+) -> list[Route | None]:
+    """And what only members of another version hear."""
+    if all(found):
+        return found
+    others = routes_in(announced)
+    return [route or _hearing(others, event.type) for route, event in zip(found, events, strict=True)]
 
 
 def _hearing(routes: Sequence[Route], type_: str) -> Route | None:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Iterable
+from typing import Any, TypeAlias
 
 from msgspec.structs import replace
 
@@ -13,12 +14,14 @@ from holdfast.jobs.blocking import Portal, inner
 from holdfast.jobs.stories import story_in
 from holdfast.kernel.codec import decode_stored, encode
 from holdfast.kernel.context import context
-from holdfast.kernel.errors import PayloadError
+from holdfast.kernel.errors import PayloadError, UsageError
 from holdfast.kernel.ids import new_id
+from holdfast.kernel.show import show
 from holdfast.kernel.tracing import traceparent, tracer
 from holdfast.store.event_records import Emitted, NewEvent
 from holdfast.store.ports import Store
 
+Item: TypeAlias = "tuple[EventType[Any] | str, Any] | tuple[EventType[Any] | str, Any, str | None]"
 _BEFORE = '{"data":'
 
 
@@ -62,6 +65,23 @@ class Emitter:
         with tracing.sends(event.type, None, [event.id], event.correlation_id) as span:
             return await self._emit(replace(event, trace=span.traceparent or event.trace), expect, tx)
 
+    async def emit_many(self, items: Iterable[Item], *, tx: object) -> list[Emitted]:
+        """All of them or none, in one statement; without `tx` they are one story, as in a transaction."""
+        events: list[NewEvent] = []
+        for type_, data, key in map(_item, items):
+            event = self.build(type_, data, key, tx)
+            if tx is None and events and context().correlation_id is None:
+                event = replace(event, correlation_id=events[0].correlation_id)
+            events.append(event)
+        if not events:
+            return []
+        if (tracing := tracer()) is None:
+            return await self._store.outbox.emit(events, tx=inner(tx))
+        ids = [event.id for event in events]
+        with tracing.sends(events[0].type, None, ids, events[0].correlation_id) as span:
+            told = [replace(event, trace=span.traceparent or event.trace) for event in events]
+            return await self._store.outbox.emit(told, tx=inner(tx))
+
     async def _emit(self, event: NewEvent, expect: int | None, tx: object) -> Emitted:
         if expect is not None:
             return await self._emit_expecting(event, expect, inner(tx))
@@ -77,6 +97,11 @@ class Emitter:
         [emitted] = await self._store.outbox.emit([event], tx=tx)
         return emitted
 
+    def emit_many_sync(self, items: Iterable[Item], *, tx: object) -> list[Emitted]:
+        return self._portal.run_with(
+            tx, lambda: self.emit_many(items, tx=tx), instead="`await hf.emit_many(…)`"
+        )
+
     def emit_sync(
         self,
         type_: EventType[Any] | str,
@@ -89,6 +114,15 @@ class Emitter:
         return self._portal.run_with(
             tx, lambda: self.emit(type_, data, key=key, tx=tx, expect=expect), instead="`await hf.emit(…)`"
         )
+
+
+def _item(given: Any) -> tuple[EventType[Any] | str, Any, str | None]:
+    if not isinstance(given, list | tuple) or not 2 <= len(given) <= 3:
+        raise UsageError(
+            f"An event of many is (type, data) or (type, data, key), not {show(given)} ({type(given).__name__})."
+        )
+    type_, data, *key = given
+    return type_, data, key[0] if key else None
 
 
 def _written(declared: EventType[Any], data: Any) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import inspect
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from types import FunctionType
 from typing import Any, TypeVar, get_args, get_origin
@@ -116,6 +116,9 @@ class EitherTx(BlockingTx):
 
     def execute(self, sql: str, /, *params: Any) -> Any:
         return self.inner.execute(sql, *params) if _on_loop() else super().execute(sql, *params)
+
+    def execute_many(self, sql: str, rows: Iterable[Sequence[Any]], /) -> Any:
+        return self.inner.execute_many(sql, rows) if _on_loop() else super().execute_many(sql, rows)
 
     def fetch(self, sql: str, /, *params: Any) -> Any:
         return self.inner.fetch(sql, *params) if _on_loop() else super().fetch(sql, *params)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import functools
-from collections.abc import Callable, Coroutine, Generator
+from collections.abc import Callable, Coroutine, Generator, Iterable, Sequence
 from contextlib import AbstractAsyncContextManager, AbstractContextManager, contextmanager
 from functools import partial
 from types import TracebackType
@@ -224,6 +224,10 @@ class BlockingTx:
     def execute(self, sql: str, /, *params: Any) -> int:
         """Run one statement; returns how many rows it changed."""
         return self._portal.run(lambda: self.inner.execute(sql, *params), instead=_OWN_TX)
+
+    def execute_many(self, sql: str, rows: Iterable[Sequence[Any]], /) -> None:
+        """Run one statement for each of these rows of values, in their order."""
+        return self._portal.run(lambda: self.inner.execute_many(sql, rows), instead=_OWN_TX)
 
     def fetch(self, sql: str, /, *params: Any) -> list[tuple[Any, ...]]:
         return self._portal.run(lambda: self.inner.fetch(sql, *params), instead=_OWN_TX)

@@ -6,6 +6,7 @@ from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
 
 from holdfast.events.catalog import EventType
+from holdfast.events.emitting import Item
 from holdfast.fleet.locks import Lock
 from holdfast.jobs.blocking import BlockingTx, Blocks, Portal
 from holdfast.jobs.handle import Handle
@@ -81,6 +82,10 @@ class Blocking:
     ) -> Emitted:
         """Store an event, in the transaction `tx` when one is given."""
         return self._hf.emit_sync(type_, data, key=key, tx=tx, expect=expect)
+
+    def emit_many(self, events: Iterable[Item], *, tx: Any = None) -> list[Emitted]:
+        """Store many events, all or none: each is (type, data) or (type, data, key)."""
+        return self._hf.emit_many_sync(events, tx=tx)
 
     def enqueue(self, task: Task[P, R] | Call[P, R], /, *args: P.args, **kwargs: P.kwargs) -> Handle[R]:
         """Store a job, and return when it is stored for good."""

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any, TypeVar, overload
 
 from holdfast.events.catalog import EventType
+from holdfast.events.emitting import Item
 from holdfast.events.subscribers import Terms
 from holdfast.guards.backoff import Backoff
 from holdfast.guards.guard import Guard
@@ -117,6 +118,19 @@ class Eventing:
         the caller has seen it: when it has another, VersionConflict is raised and nothing is stored.
         """
         return await self._inside.bus.emitter.emit(type_, data, key=key, tx=tx, expect=expect)
+
+    @must_await("hf.emit_many", name=lambda _: None)
+    async def emit_many(self, events: Iterable[Item], *, tx: Any = None) -> list[Emitted]:
+        """Store many events, all or none, in one statement: `await hf.emit_many([(placed, order, "order:1"), …], tx=tx)`.
+
+        Each is (type, data) or (type, data, key), as for `emit`. Those of one key have their versions in the order of the list;
+        the keys may stand in any order. The answers are in that of the list.
+        """
+        return await self._inside.bus.emitter.emit_many(events, tx=tx)
+
+    def emit_many_sync(self, events: Iterable[Item], *, tx: Any = None) -> list[Emitted]:
+        """`emit_many` for code without an event loop; an error on a running one."""
+        return self._inside.bus.emitter.emit_many_sync(events, tx=tx)
 
     def emit_sync(
         self,

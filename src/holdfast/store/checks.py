@@ -255,6 +255,21 @@ def check_result(result: Any) -> None:
         check_text("result", result, RESULT_LIMIT)
 
 
+def check_rows(rows: Any) -> list[tuple[Any, ...]]:
+    """Values for one statement after the other."""
+    if isinstance(rows, str | bytes | Mapping) or not isinstance(rows, Iterable):
+        raise UsageError(f"Rows are a list of tuples of values, not {show(rows)} ({type(rows).__name__}).")
+    return [_row(row) for row in rows]
+
+
+def _row(row: Any) -> tuple[Any, ...]:
+    if isinstance(row, str | bytes) or not isinstance(row, Sequence):
+        raise UsageError(
+            f"A row is a tuple of the values for $1, $2 …, not {show(row)} ({type(row).__name__})."
+        )
+    return tuple(row)
+
+
 def check_sql(sql: Any) -> None:
     if not isinstance(sql, str) or not sql.strip():
         raise UsageError(f"SQL is text that is not empty, not {show(sql)} ({type(sql).__name__}).")

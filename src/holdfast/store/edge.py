@@ -360,6 +360,7 @@ RULES: dict[str, dict[str, dict[str, Check]]] = {
     },
     "Inbox": {
         "subscribe": {"group": _name("group"), "from_start": partial(c.check_flag, "from_start")},
+        "read": {"group": _name("group"), "after": e.check_position, "limit": _limit},
         "unsubscribe": {"group": _name("group"), "actor": _name("actor")},
         "deliver": {
             "group": _name("group"),

@@ -89,6 +89,13 @@ class Inbox(Protocol):
     async def subscribe(self, group: str, *, from_start: bool = False) -> Cursor:
         """Make the group known, once: it hears what is published from now on, or all that is kept."""
 
+    async def read(self, group: str, *, after: int, limit: int) -> tuple[list[OutboxEvent], list[str]]:
+        """Published events behind a position, as `Outbox.log` has them, and what the group's members say that they hear then.
+
+        Both at one moment: who had said that it hears them before they were published is among them. Without events there is no need to
+        know the members, and none may be told.
+        """
+
     async def cursors(self) -> list[Cursor]: ...
     async def unsubscribe(self, group: str, *, actor: str) -> bool:
         """Forget a group that nobody runs any more, so that events need not be kept for it; leaves an audit row."""

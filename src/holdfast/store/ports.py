@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
 from contextlib import AbstractAsyncContextManager
 from typing import Any, Protocol, runtime_checkable
 
@@ -29,6 +30,9 @@ class Tx(Protocol):
 
     async def execute(self, sql: str, /, *params: Any) -> int:
         """Run one statement; returns how many rows it changed."""
+
+    async def execute_many(self, sql: str, rows: Iterable[Sequence[Any]], /) -> None:
+        """Run one statement for each of these rows of values, in their order."""
 
     async def fetch(self, sql: str, /, *params: Any) -> list[tuple[Any, ...]]: ...
 

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator
+from collections.abc import Generator, Iterable
 from contextlib import contextmanager
 from typing import Any
 from unittest.mock import patch
 
+from holdfast.events.emitting import Item
 from holdfast.jobs.handle import Handle
 from holdfast.jobs.options import Options
 from holdfast.jobs.task import Task
@@ -32,6 +33,7 @@ def inline(hf: Holdfast, *, raise_dead: bool = False, most: int = 1_000) -> Gene
     does not exist before the commit: it waits for a later drain, and so does an event. With `raise_dead`, `enqueue` raises when its job dies or is unknown.
     """
     send, emit = inside(hf).enqueuer.send, inside(hf).bus.emitter.emit
+    emit_many = inside(hf).bus.emitter.emit_many
     runs = _Runs(hf, raise_dead=raise_dead, most=most)
 
     async def send_and_run(task: Task[Any, Any], jobs: list[NewJob], given: Options) -> list[Handle[Any]]:
@@ -48,8 +50,18 @@ def inline(hf: Holdfast, *, raise_dead: bool = False, most: int = 1_000) -> Gene
             await runs.run_handlers(emitted.id)
         return emitted
 
+    async def emit_many_and_run(items: Iterable[Item], *, tx: object) -> list[Emitted]:
+        emitted = await emit_many(items, tx=tx)
+        if tx is None:
+            for each in emitted:
+                await runs.run_handlers(each.id)
+        return emitted
+
     emitter = inside(hf).bus.emitter
-    with patch.object(inside(hf).enqueuer, "send", send_and_run), patch.object(emitter, "emit", emit_and_run):
+    with (
+        patch.object(inside(hf).enqueuer, "send", send_and_run),
+        patch.multiple(emitter, emit=emit_and_run, emit_many=emit_many_and_run),
+    ):
         yield runs.ran
 
 

@@ -90,6 +90,7 @@ async def statements(connection):
         "unblock": Statement(relaying._UNBLOCK, (["poison"], [1])),
         "quarantined": next(relaying.requeue(ids, actor="ada")),
         "log": next(outbox.log(after=20_000, before=None, since=None, limit=100)),
+        "read": next(inbox.read("g0", after=20_000, limit=100)),
         "ends of the log": Statement(outbox._ENDS),
         "since": Statement(outbox._FIRST_AFTER, (25_000, 50_000)),
         "get": next(outbox.get(ids[0])),

@@ -34,9 +34,13 @@ def announced(group: str) -> Procedure[list[str]]:
     return [hears for (hears,) in (yield Statement(_ANNOUNCED, (group,)))]
 
 
-_ANNOUNCED = """
+def announced_by(group: str) -> str:
+    return f"""
 SELECT DISTINCT hears COLLATE "C" FROM holdfast.event_member
-WHERE group_name = $1::text AND until > holdfast.now() ORDER BY 1"""
+WHERE group_name = {group} AND until > holdfast.now() ORDER BY 1"""
+
+
+_ANNOUNCED = announced_by("$1::text")
 
 
 def waiting(tasks: Sequence[str], *, limit: int) -> Procedure[int]:

@@ -5,17 +5,19 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import partial
 
+from holdfast.kernel.portions import PORTION
 from holdfast.store import event_verdicts
 from holdfast.store.bell import news_of_deliveries
 from holdfast.store.edge import checked
-from holdfast.store.event_records import Cursor, Delivery, Stored
+from holdfast.store.event_records import Cursor, Delivery, OutboxEvent, Stored
 from holdfast.store.postgres import audit
 from holdfast.store.postgres.candidates import IN_ORDER
 from holdfast.store.postgres.enqueue import enqueue_in_turn
+from holdfast.store.postgres.groups import announced_by
 from holdfast.store.postgres.locks import take_free
-from holdfast.store.postgres.outbox import are_at
+from holdfast.store.postgres.outbox import are_at, log_with
 from holdfast.store.postgres.promotion import CHUNK
-from holdfast.store.postgres.relaying import fence
+from holdfast.store.postgres.relaying import fence, to_event
 from holdfast.store.postgres.subject import Subject
 from holdfast.store.records import Lease, NewJob
 from holdfast.store.statements import Procedure, Statement
@@ -33,6 +35,17 @@ _SUBSCRIBE = f"""
 INSERT INTO holdfast.event_group (name, position, seen_at)
 SELECT $1::text, CASE WHEN $2::bool THEN 0 ELSE value END, holdfast.now() FROM holdfast.event_position
 ON CONFLICT (name) DO UPDATE SET seen_at = excluded.seen_at RETURNING {_CURSOR}"""
+
+
+def read(group: str, *, after: int, limit: int) -> Procedure[tuple[list[OutboxEvent], list[str]]]:
+    """In one statement: its snapshot has both. The members stand in the first row only."""
+    rows = yield Statement(_READ, (after, None, None, limit, PORTION, group))
+    return [to_event(row[:-1]) for row in rows], list(rows[0][-1] or ()) if rows else []
+
+
+_READ = log_with(f"""
+CASE WHEN row_number() OVER (ORDER BY o.position) = 1
+    THEN ARRAY({announced_by("$6::text")}) END AS announced""")
 
 
 def cursors() -> Procedure[list[Cursor]]:
@@ -157,6 +170,9 @@ WHERE d.group_name = o.group_name AND d.event_id = o.event_id RETURNING d.event_
 class Inbox(Subject):
     async def subscribe(self, group: str, *, from_start: bool = False) -> Cursor:
         return await self._database.write(partial(subscribe, group, from_start=from_start), repeatable=True)
+
+    async def read(self, group: str, *, after: int, limit: int) -> tuple[list[OutboxEvent], list[str]]:
+        return await self._database.read(partial(read, group, after=after, limit=limit))
 
     async def cursors(self) -> list[Cursor]:
         return await self._database.read(cursors)

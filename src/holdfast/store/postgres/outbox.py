@@ -47,14 +47,19 @@ def log(*, after: int, before: int | None, since: float | None, limit: int) -> P
     return [to_event(row) for row in rows]
 
 
-_LOG = f"""
-SELECT {COLUMNS} FROM (
+def log_with(column: str = "") -> str:
+    """The statement, with one column more."""
+    return f"""
+SELECT {COLUMNS}{", " if column else ""}{column} FROM (
     SELECT *, {SIZES.format(order="position")} FROM (
         SELECT * FROM holdfast.outbox
         WHERE position > $1::bigint AND position < coalesce($2::bigint, 9223372036854775807)
             AND published_at >= to_timestamp(coalesce($3::float8, 0))
         ORDER BY position LIMIT $4) f) o
 WHERE {FITS.format(room="$5::bigint")} ORDER BY o.position"""
+
+
+_LOG = log_with()
 
 
 def published_before(moment: float) -> Procedure[int]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator, Callable
+from collections.abc import AsyncGenerator, Callable, Iterable, Sequence
 from contextlib import asynccontextmanager
 from types import TracebackType
 from typing import Any, Protocol, Self, TypeVar
@@ -13,7 +13,7 @@ import asyncpg
 from holdfast.kernel.awaits import Awaits, must_await, of_tx
 from holdfast.kernel.crashpoints import crashpoint
 from holdfast.kernel.errors import TransactionEnded, UsageError
-from holdfast.store.checks import check_sql
+from holdfast.store.checks import check_rows, check_sql
 from holdfast.store.postgres.connection import FREE_PLANNING, OUR_PLANNING, RESET, Database, commit, drive
 from holdfast.store.postgres.failures import FAILURES, is_fenced, is_lost, is_unsent, translate
 from holdfast.store.postgres.meanings import WRONG_VALUES, meaning
@@ -113,6 +113,14 @@ class PostgresTx:
             status = await self._run_one(sql, params)
         verb, _, number = status.rpartition(" ")
         return int(number) if verb.partition(" ")[0] in _CHANGING else 0
+
+    @must_await("tx.execute_many", to=of_tx)
+    async def execute_many(self, sql: str, rows: Iterable[Sequence[Any]], /) -> None:
+        """Run one statement for each of these rows of values, in their order; all of them are sent in one go."""
+        many = check_rows(rows)
+        async with self._own_statement(sql):
+            if many:
+                await self._connection.executemany(sql, many)
 
     async def _run_one(self, sql: str, params: tuple[Any, ...]) -> str:
         """A prepared statement is one: a COMMIT hidden behind it is refused by the server."""

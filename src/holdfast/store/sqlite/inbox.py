@@ -8,13 +8,14 @@ from functools import partial
 from holdfast.store import event_verdicts
 from holdfast.store.bell import news_of_deliveries
 from holdfast.store.edge import checked
-from holdfast.store.event_records import Cursor, Delivery, Stored
+from holdfast.store.event_records import Cursor, Delivery, OutboxEvent, Stored
 from holdfast.store.records import Lease, NewJob
 from holdfast.store.sqlite import audit
 from holdfast.store.sqlite.connection import Db
+from holdfast.store.sqlite.groups import announced
 from holdfast.store.sqlite.jobs import enqueue
 from holdfast.store.sqlite.leases import is_held
-from holdfast.store.sqlite.outbox import are_at
+from holdfast.store.sqlite.outbox import are_at, log
 from holdfast.store.sqlite.subject import Subject
 from holdfast.store.turns import orders_of
 
@@ -51,6 +52,12 @@ def subscribe(db: Db, group: str, *, from_start: bool) -> Cursor:
     row = db.row(_SUBSCRIBE, group, from_start, db.now)
     assert row is not None
     return Cursor(*row)
+
+
+def read(db: Db, group: str, *, after: int, limit: int) -> tuple[list[OutboxEvent], list[str]]:
+    """In one snapshot."""
+    events = log(db, after=after, before=None, since=None, limit=limit)
+    return events, announced(db, group) if events else []
 
 
 def cursors(db: Db) -> list[Cursor]:
@@ -134,6 +141,9 @@ def prune(db: Db, *, keep: float, limit: int) -> int:
 class Inbox(Subject):
     async def subscribe(self, group: str, *, from_start: bool = False) -> Cursor:
         return await self._file.write(partial(subscribe, group=group, from_start=from_start), repeatable=True)
+
+    async def read(self, group: str, *, after: int, limit: int) -> tuple[list[OutboxEvent], list[str]]:
+        return await self._file.read(partial(read, group=group, after=after, limit=limit))
 
     async def cursors(self) -> list[Cursor]:
         return await self._file.read(cursors)

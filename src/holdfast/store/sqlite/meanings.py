@@ -135,7 +135,5 @@ _FORMS = {
     "UUID": "it as str(…)",
     "Decimal": "it as str(…), or an integer of the smallest unit",
     "dict": "it as JSON text",
-    "list": "it as JSON text, and read it with json_each($1)",
-    "tuple": "it as JSON text, and read it with json_each($1)",
     "set": "it as JSON text, and read it with json_each($1)",
 }

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Sequence
 from types import TracebackType
 from typing import Any, Protocol, Self, TypeVar
 
@@ -13,8 +13,9 @@ import apsw
 from holdfast.kernel.awaits import Awaits, must_await, of_tx
 from holdfast.kernel.errors import NotOpen, StatementError, TransactionEnded, UsageError
 from holdfast.kernel.spawn import Reply
-from holdfast.store.checks import check_sql
+from holdfast.store.checks import check_rows, check_sql
 from holdfast.store.forked import FORKED
+from holdfast.store.sqlite.arrays import with_arrays
 from holdfast.store.sqlite.connection import Db
 from holdfast.store.sqlite.meanings import NO_MATCH, meaning
 from holdfast.store.sqlite.rows import Row
@@ -24,6 +25,7 @@ from holdfast.store.standing import Savepoint, Standing, goes_back
 from holdfast.store.statements import ONE_AT_A_TIME, refuse_end, refuse_what_stays
 
 T = TypeVar("T")
+_PART = 1_000  # rows of many that are done in one go: the thread serves nobody else meanwhile
 
 
 class Begin(Protocol):
@@ -96,6 +98,13 @@ class SqliteTx:
     async def execute(self, sql: str, /, *params: Any) -> int:
         """Run one statement with `$1`, `$2` …; returns how many rows it changed."""
         return await self._own_statement(_execute, sql, params)
+
+    @must_await("tx.execute_many", to=of_tx)
+    async def execute_many(self, sql: str, rows: Iterable[Sequence[Any]], /) -> None:
+        """Run one statement for each of these rows of values, in their order."""
+        many = check_rows(rows)
+        for start in range(0, max(1, len(many)), _PART):
+            await self._own_statement(_many, sql, tuple(many[start : start + _PART]))
 
     @must_await("tx.fetch", to=of_tx)
     async def fetch(self, sql: str, /, *params: Any) -> list[Row]:
@@ -179,7 +188,13 @@ def _execute(db: Db, sql: str, params: tuple[Any, ...]) -> int:
     return db.connection.changes() if db.connection.total_changes() != before else 0
 
 
+def _many(db: Db, sql: str, rows: tuple[tuple[Any, ...], ...]) -> None:
+    for row in rows:
+        _rows(db, sql, row)
+
+
 def _rows(db: Db, sql: str, params: tuple[Any, ...]) -> list[Row]:
+    sql, params = with_arrays(sql, params)
     cursor, named = db.connection.cursor(), _named(params)
     cursor.exec_trace = _only_one(frozenset(named))
     try:

@@ -47,6 +47,7 @@ from holdfast.testing.conformance.keys import KeysConformance
 from holdfast.testing.conformance.leases import LeasesConformance
 from holdfast.testing.conformance.looks import LooksConformance
 from holdfast.testing.conformance.lost_answers import LostAnswersConformance, OneCommitConformance
+from holdfast.testing.conformance.many import ManyConformance
 from holdfast.testing.conformance.names import NamesConformance
 from holdfast.testing.conformance.outbox import OutboxConformance
 from holdfast.testing.conformance.pauses import DueOrderConformance, PausesConformance
@@ -105,6 +106,7 @@ __all__ = [
     "LeasesConformance",
     "LooksConformance",
     "LostAnswersConformance",
+    "ManyConformance",
     "NamesConformance",
     "OneCommitConformance",
     "OutboxConformance",
@@ -188,6 +190,7 @@ class StoreConformance(
     SagaFamiliesConformance,
     AuditConformance,
     DiagnosisConformance,
+    ManyConformance,
     NamesConformance,
     LostAnswersConformance,
     OneCommitConformance,

@@ -40,6 +40,22 @@ async def deliver_one(store: Store, group: str = "billing", **options: Any) -> D
 
 
 class InboxConformance(Conformance):
+    async def test_a_reader_is_told_events_and_members_at_once(self, store: Store) -> None:
+        assert await store.inbox.read("billing", after=0, limit=10) == ([], [])
+        await store.groups.announce("billing", "one", '["b"]', ttl=60)
+        await store.groups.announce("billing", "two", '["a"]', ttl=60)
+        await store.groups.announce("mail", "one", '["c"]', ttl=60)
+        made = await publish(store, "k", None, "k")
+        events, members = await store.inbox.read("billing", after=0, limit=10)
+        assert events == await store.outbox.log()
+        assert [each.id for each in events] == made
+        assert members == ['["a"]', '["b"]']
+        rest, members = await store.inbox.read("billing", after=events[0].position or 0, limit=1)
+        assert [each.id for each in rest] == made[1:2]
+        assert members == ['["a"]', '["b"]']
+        assert await store.inbox.read("nobody", after=0, limit=1) == (events[:1], [])
+        assert (await store.inbox.read("billing", after=events[-1].position or 0, limit=5))[0] == []
+
     async def test_a_lone_delivery_has_its_turn_at_once(self, store: Store) -> None:
         made = [delivery(ordered=key) for key in ("o", "p", "o")]
         await store.inbox.deliver("billing", made)

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Iterable, Sequence
 from contextlib import asynccontextmanager
 from itertools import count
 from typing import Any, TypeVar, cast
 
 from holdfast.kernel.errors import UsageError
+from holdfast.store.checks import check_rows
 from holdfast.store.postgres.adapters.failures import explained
 from holdfast.store.postgres.adapters.identity import belongs, known, remember
 from holdfast.store.statements import Procedure
@@ -45,6 +46,11 @@ class Adopted(ABC):
     @abstractmethod
     async def execute(self, sql: str, /, *params: Any) -> int:
         """Run one statement; returns how many rows it changed."""
+
+    async def execute_many(self, sql: str, rows: Iterable[Sequence[Any]], /) -> None:
+        """Run one statement for each of these rows of values, in their order."""
+        for row in check_rows(rows):
+            await self.execute(sql, *row)
 
     @abstractmethod
     async def fetch(self, sql: str, /, *params: Any) -> list[tuple[Any, ...]]: ...

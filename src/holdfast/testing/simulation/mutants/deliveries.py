@@ -101,7 +101,7 @@ def _a_cursor_begins_at_the_end(stack: ExitStack) -> None:
 
     async def subscribe(self: StoreConsumer) -> None:
         position = (await self._store.outbox.lag()).position
-        self._cursor = Cursor(self._group.name, position, 0.0)
+        self._position, self._passed = position, ()
 
     replace(stack, StoreConsumer, "subscribe", subscribe)
 
