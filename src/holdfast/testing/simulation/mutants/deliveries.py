@@ -16,7 +16,7 @@ from holdfast.events.members import Members
 from holdfast.events.quarantine import Quarantine
 from holdfast.events.settings import EventSettings
 from holdfast.events.subscribers import Subscribers
-from holdfast.store.event_records import Cursor, Delivery, NewStray, Stored
+from holdfast.store.event_records import Delivery, NewStray, Stored
 from holdfast.store.records import Lease, NewJob
 from holdfast.store.sqlite import inbox, jobs
 from holdfast.store.sqlite.connection import Db
