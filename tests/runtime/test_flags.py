@@ -112,6 +112,31 @@ async def test_whatever_fails_it_goes_on_looking(hf, monkeypatch, notes):
             await asyncio.sleep(0.02)
 
 
+async def test_a_database_that_does_not_answer_holds_up_one_question_alone(hf, url, monkeypatch):
+    """A frozen one, for half a minute: the default counts, until it answers."""
+    await hf.flags.set("fast", True)
+    gate = asyncio.Event()
+    async with Holdfast(url) as other:
+        version, clock = other.store.flags.version, asyncio.get_running_loop().time
+
+        async def frozen():
+            await gate.wait()
+            return await version()
+
+        monkeypatch.setattr(other.store.flags, "version", frozen)
+        began = clock()
+        assert await asyncio.gather(*(other.flag("fast") for _ in range(20))) == [False] * 20
+        assert clock() - began >= 2
+        before = asyncio.create_task(asyncio.sleep(0))
+        assert not await other.flag("fast")
+        assert not before.done(), "no later question waits"
+        assert not await asyncio.to_thread(other.blocking.flag, "fast")
+        gate.set()
+        async with asyncio.timeout(10):
+            while not await other.flag("fast"):
+                await asyncio.sleep(0.02)
+
+
 async def test_a_slow_look_does_not_bring_back_what_was(hf, monkeypatch):
     """A look has read all flags and stands still; meanwhile somebody sets one here, and knows it at once, and goes on knowing it."""
     every = hf.store.flags.all

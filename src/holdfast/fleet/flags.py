@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 
-from holdfast.kernel.clock import look_after
+from holdfast.kernel.clock import look_after, patience
 from holdfast.kernel.forks import tell_child
 from holdfast.kernel.randomness import jittered
 from holdfast.kernel.spawn import end, spawn
@@ -13,6 +13,7 @@ from holdfast.store.flag_ports import Flags
 from holdfast.store.flag_records import FlagRecord
 
 _EVERY = 1.0  # seconds between two looks
+_PATIENCE = 2.0  # seconds that a question waits for the first look, and no other question after that
 
 
 class FlagCopy:
@@ -36,13 +37,20 @@ class FlagCopy:
     async def ask(self, name: str, tenant: str | None, *, default: bool) -> bool:
         looking = self._on_the_watch()
         if not self._seen.is_set():  # also for who asks while another's question has begun it
-            if looking.get_loop() is asyncio.get_running_loop():
-                await self._seen.wait()
-            else:
-                await self.look()
+            await self._first_look(looking)
         if tenant is not None and (found := self._known.get((name, tenant))) is not None:
             return found
         return self._known.get((name, None), default)
+
+    async def _first_look(self, looking: asyncio.Task[None]) -> None:
+        is_here, seen = looking.get_loop() is asyncio.get_running_loop(), self._seen
+        try:
+            async with patience(_PATIENCE):
+                await (seen.wait() if is_here else self.look())
+        except TimeoutError:
+            note("flags.not_read", error=f"the database did not answer within {_PATIENCE:g} s")
+            if is_here:
+                seen.set()
 
     async def look(self) -> None:
         """See what is new. It never raises: what was known last counts on, and the next look is near."""

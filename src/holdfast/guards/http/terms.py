@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping
 from typing import Any, Literal, TypeAlias
 
@@ -9,20 +10,22 @@ from holdfast.guards.checks import check_callable
 from holdfast.guards.deadline import DEADLINE_HEADER, render_deadline, time_left
 from holdfast.guards.guard import Calls, Guard
 from holdfast.guards.http.library import Request, kinds, library_of
+from holdfast.kernel.context import context
 from holdfast.kernel.errors import UsageError
 from holdfast.kernel.show import show
-from holdfast.kernel.tracing import tracer
+from holdfast.kernel.tracing import traceparent
 
 Until: TypeAlias = Literal["body", "headers"]
 IDEMPOTENT = frozenset({"GET", "HEAD", "OPTIONS", "PUT", "DELETE", "TRACE"})
-_TRACE = "traceparent"
+_STORY, _TRACE = "X-Correlation-Id", "traceparent"
+_TOLD = re.compile(r"[A-Za-z0-9-]{1,64}", re.ASCII)  # of a story's name: what the other side takes over
 _SHORTEST = 0.001  # seconds: httpx may take 0 for no time at all, and the guard lets nobody start without any
 
 
 class Terms:
     """What a transport was told, and what a request says in its extensions: `guard_key`, `guard_cost`, `guard_repeatable`, `guard_until`."""
 
-    __slots__ = ("_cost", "_guard", "_key", "_tell_deadline", "_until")
+    __slots__ = ("_cost", "_guard", "_key", "_tell_deadline", "_tell_story", "_until")
 
     def __init__(
         self,
@@ -32,6 +35,7 @@ class Terms:
         cost: Callable[[Request], float] | None,
         until: Until,
         tell_deadline: bool,
+        tell_story: bool,
     ) -> None:
         if not isinstance(guard, Guard):
             raise UsageError(f"guard is a Guard, not {show(guard)} ({type(guard).__name__}).")
@@ -39,7 +43,7 @@ class Terms:
             if given is not None:
                 check_callable(f"{name} of a transport", given)
         self._guard, self._key, self._cost = guard, key, cost
-        self._until, self._tell_deadline = _check_until(until), tell_deadline
+        self._until, self._tell_deadline, self._tell_story = _check_until(until), tell_deadline, tell_story
 
     def calls(self, request: Request) -> Calls[Any]:
         """The guard as this request needs it."""
@@ -64,9 +68,9 @@ class Terms:
             if self._tell_deadline and DEADLINE_HEADER not in headers:
                 headers = headers.copy()
                 headers[DEADLINE_HEADER] = render_deadline() or "0"
-        if (trace := _trace(headers)) is not None:
+        if self._tell_story and (story := _story(headers)):
             headers = headers.copy()
-            headers[_TRACE] = trace
+            headers.update(story)
         if left is None and isinstance(own := extensions.get("timeout"), dict):
             extensions = {**extensions, "timeout": {**own}}
         sent: Request = library_of(request).Request(
@@ -100,10 +104,14 @@ def _repeatable(request: Request) -> bool | None:
     return None if is_idempotent else False
 
 
-def _trace(headers: Any) -> str | None:
-    """The current span, for the other side; what the caller says goes before."""
-    tracing = tracer()
-    return None if tracing is None or _TRACE in headers else tracing.traceparent()
+def _story(headers: Any) -> dict[str, str]:
+    """To which story it belongs, and the current span, for the other side; what the caller says goes before."""
+    found, story = dict[str, str](), context().correlation_id
+    if story is not None and _STORY not in headers and _TOLD.fullmatch(story):
+        found[_STORY] = story
+    if _TRACE not in headers and (trace := traceparent()) is not None:
+        found[_TRACE] = trace
+    return found
 
 
 def _shortened(timeouts: Any, left: float) -> dict[str, float]:

@@ -40,7 +40,7 @@ class GuardedTransport(AsyncBaseTransport):
 
     `transport` sends them; when not given, the library's own. `key` and `cost` say of a request which key of the limiter it has,
     and what it takes; a request's `extensions` go before. A call is over with the answer's `"body"`, or with its `"headers"`.
-    `tell_deadline` sends the seconds left as `Holdfast-Deadline`.
+    `tell_deadline` sends the seconds left as `Holdfast-Deadline`, `tell_story` the story's `X-Correlation-Id` and `traceparent`.
     """
 
     def __init__(
@@ -52,8 +52,11 @@ class GuardedTransport(AsyncBaseTransport):
         cost: Cost | None = None,
         until: Until = "body",
         tell_deadline: bool = True,
+        tell_story: bool = True,
     ) -> None:
-        self._terms = Terms(guard, key=key, cost=cost, until=until, tell_deadline=tell_deadline)
+        self._terms = Terms(
+            guard, key=key, cost=cost, until=until, tell_deadline=tell_deadline, tell_story=tell_story
+        )
         self._inner = _Inner(transport, "AsyncHTTPTransport")
 
     async def handle_async_request(self, request: Request) -> Response:
@@ -109,8 +112,11 @@ class SyncGuardedTransport(BaseTransport):
         cost: Cost | None = None,
         until: Until = "body",
         tell_deadline: bool = True,
+        tell_story: bool = True,
     ) -> None:
-        self._terms = Terms(guard, key=key, cost=cost, until=until, tell_deadline=tell_deadline)
+        self._terms = Terms(
+            guard, key=key, cost=cost, until=until, tell_deadline=tell_deadline, tell_story=tell_story
+        )
         self._inner = _Inner(transport, "HTTPTransport")
 
     def handle_request(self, request: Request) -> Response:
