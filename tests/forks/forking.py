@@ -179,6 +179,24 @@ def async_child():
     put(5)
 
 
+def what_was_asked_before():
+    """What the parent has in its hands, or in memory, is asked anew in the child: flags, logins, locks, guards."""
+
+    def ask(is_on):
+        hf.blocking.flags.set("new-prices", is_on)
+        assert hf.blocking.flag("new-prices") is is_on
+        assert hf.blocking.logins.list("ada") == []
+        assert hf.blocking.guards.look("bank").held == 0
+        assert bank.call_sync(int) == 0
+        with hf.blocking.lock(f"of {os.getpid()}"):
+            put(int(is_on))
+
+    bank = hf.guard("bank", timeout=5)
+    ask(True)
+    for is_on in (False, True):
+        ended(forked(lambda is_on=is_on: ask(is_on)))
+
+
 # --- what a child cannot do ---
 
 

@@ -13,6 +13,7 @@ SCENARIOS = [
     "busy_threads",
     "within_async",
     "async_child",
+    "what_was_asked_before",
 ]
 REFUSALS = ["async_verbs", "inside_a_transaction", "inside_a_session", "inside_a_step", "a_handle"]
 

@@ -25,7 +25,11 @@ class Home(Protocol):
 class Subject:
     def __init__(self, home: Home) -> None:
         self._home = home
-        self._database = home.database
+
+    @property
+    def _database(self) -> Database:
+        """That of now: in a forked child it is another, and whoever was given the subject before goes on with it."""
+        return self._home.database
 
     async def _executor(self, tx: object | None) -> Executor | None:
         """None: by itself, which is refused inside a transaction of the same task, where `tx=` was forgotten."""
