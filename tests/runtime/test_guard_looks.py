@@ -54,6 +54,16 @@ async def test_what_is_well_says_nothing(caller):
     assert await caller.guards.find() == [GuardLook(name="api")]
 
 
+async def test_who_was_told_to_pause_sees_it_at_once(caller):
+    """Before any other process has heard of it: the same one may draw the page."""
+    caller._inside.fleet.guards["api"].limiter.throttled(key="user:7")
+    look = await caller.guards.look("api", key="user:7")
+    assert 290 < look.paused_until - await caller.store.now() < 360.1
+    assert look.why is not None
+    caller._inside.fleet.guards["api"].limiter.throttled()
+    assert [each.paused_until is not None for each in await caller.guards.find()] == [True]
+
+
 async def test_a_pause_of_a_key_its_reason_and_the_rate(caller, pages):
     limiter = caller._inside.fleet.guards["api"].limiter
     limiter.throttled(key="user:7")

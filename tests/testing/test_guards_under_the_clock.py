@@ -7,7 +7,7 @@ import asyncio
 import pytest
 from clock_kit import THRICE, Refused, Service
 
-from holdfast import Holdfast
+from holdfast import Backoff, Holdfast
 from holdfast.guards import Breaker, Bulkhead, Limiter
 from holdfast.kernel.errors import (
     BreakerOpen,
@@ -198,3 +198,24 @@ async def test_a_test_on_the_same_database_meets_no_guard_of_the_one_before(url)
                 await program.store.guards.hold("held", BreakerState.OPEN, actor="ada")
                 clock.advance(3)
                 await asyncio.sleep(0.1)
+
+
+class TooMany(Exception):
+    status_code = 429
+
+
+async def refuse():
+    raise TooMany
+
+
+async def test_a_look_sees_a_pause_that_has_just_begun(hf, clock):
+    limiter = Limiter(rate=10, pause=Backoff(first=300, ceiling=2400), longest_pause=2400, pause_jitter=0)
+    guard = hf.guard("api", limiter=limiter)
+    left = []
+    for _ in range(3):
+        with pytest.raises(TooMany):
+            await clock.run(guard.call(refuse))
+        left.append(round((await hf.guards.look("api")).paused_until - await hf.now()))
+        clock.advance(left[-1] + 1)
+        assert (await hf.guards.look("api")).paused_until is None
+    assert left == [300, 600, 1200]
