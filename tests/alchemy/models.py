@@ -8,7 +8,7 @@ from datetime import date, datetime
 from decimal import Decimal
 from typing import ClassVar
 
-from sqlalchemy import JSON, Enum, ForeignKey, LargeBinary, Numeric, String
+from sqlalchemy import JSON, DateTime, Enum, ForeignKey, LargeBinary, Numeric, String
 from sqlalchemy.orm import DeclarativeBase, Mapped, mapped_column, relationship
 
 
@@ -45,6 +45,7 @@ class Kinds(Base):
     __tablename__ = "kinds"
     id: Mapped[uuid.UUID] = mapped_column(primary_key=True)
     at: Mapped[datetime]
+    moment: Mapped[datetime | None] = mapped_column(DateTime(timezone=True))
     day: Mapped[date]
     data: Mapped[dict] = mapped_column(JSON)
     size: Mapped[Size] = mapped_column(Enum(Size))

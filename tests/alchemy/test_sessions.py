@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import uuid
-from datetime import date, datetime
+from datetime import UTC, date, datetime, timedelta
 from decimal import Decimal
+from zoneinfo import ZoneInfo
 
 import pytest
 import sqlalchemy as sa
@@ -15,6 +16,23 @@ from sqlalchemy.orm.exc import StaleDataError
 
 from holdfast import Holdfast, Job, State
 from holdfast.kernel.errors import NotOpen, TransactionEnded, UsageError, WrongConnection
+
+ZURICH = ZoneInfo("Europe/Zurich")
+
+
+def kinds(**given):
+    """A row of which only that matters."""
+    at = datetime(2026, 11, 18)  # noqa: DTZ001  the column has no zone
+    rest = {
+        "at": at,
+        "day": at.date(),
+        "data": {},
+        "size": Size.SMALL,
+        "price": Decimal(1),
+        "raw": b"",
+        "ok": True,
+    }
+    return Kinds(id=uuid.uuid4(), **{**rest, **given})
 
 
 async def test_models_with_relationships_and_cascades(shop):
@@ -35,6 +53,7 @@ async def test_each_type_comes_back_as_it_was(shop):
     given = {
         "id": uuid.uuid4(),
         "at": datetime(2026, 11, 18, 12, 30, 1, 123456),  # noqa: DTZ001  the column has no zone
+        "moment": datetime(2026, 11, 18, 12, 30, 1, 5, tzinfo=ZURICH),
         "day": date(2026, 11, 18),
         "data": {"a": [1, None, "ä"]},
         "size": Size.LARGE,
@@ -47,6 +66,48 @@ async def test_each_type_comes_back_as_it_was(shop):
     async with shop.session() as session:
         found = await session.get(Kinds, given["id"])
         assert {name: getattr(found, name) for name in given} == given
+
+
+async def test_a_moment_has_its_zone_on_both_stores(shop):
+    """It comes back in UTC, compares with moments of other zones, and is refused where its zone would be lost."""
+    noon = datetime(2026, 7, 1, 12, tzinfo=ZURICH)
+    async with shop.session() as session, session.begin():
+        session.add(kinds(moment=noon))
+    later = sa.select(Kinds).where(Kinds.moment > noon - timedelta(minutes=1), Kinds.moment <= noon)
+    async with shop.session() as session:
+        found = await session.scalar(later)
+        assert (found.moment, found.moment.utcoffset()) == (noon, timedelta(0))
+        assert await session.scalar(later.where(Kinds.moment != noon.astimezone(UTC))) is None
+    with pytest.raises((exc.StatementError, UsageError)):  # its zone would be lost
+        async with shop.session() as session, session.begin():
+            session.add(kinds(at=noon))
+
+
+async def test_what_the_database_says_of_now_is_a_moment(shop):
+    began = datetime.now(UTC) - timedelta(minutes=1)
+    async with shop.session() as session, session.begin():
+        session.add(kinds(moment=sa.func.now()))
+    async with shop.session() as session:
+        assert (
+            began < await session.scalar(sa.select(Kinds.moment)) < datetime.now(UTC) + timedelta(minutes=1)
+        )
+
+
+@pytest.mark.parametrize("sql", ["COMMIT", "-- so\nrollback", "BEGIN", "End"])
+async def test_a_text_that_ends_the_transaction_is_refused(shop, names, queued, sql):
+    """What stood before it would be stored, the job too, whatever becomes of the session."""
+    async with shop.session() as session:
+        session.add(Order(name="a"))
+        await session.flush()
+        await shop.greet.options(tx=session).enqueue("ada")
+        with pytest.raises(UsageError, match="behind SQLAlchemy's back"):
+            await session.execute(sa.text(sql))
+    assert (await names(shop), await queued(shop)) == ([], 0)
+
+
+async def test_a_statement_that_only_has_the_word_is_not(shop):
+    async with shop.session() as session:
+        assert await session.scalar(sa.text("SELECT 'COMMIT'")) == "COMMIT"
 
 
 async def test_the_version_column_finds_what_was_overtaken(shop):

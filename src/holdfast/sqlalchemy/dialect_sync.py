@@ -5,12 +5,13 @@ from __future__ import annotations
 from types import ModuleType
 from typing import Any
 
-from sqlalchemy import pool
+from sqlalchemy import DateTime, pool
 from sqlalchemy.dialects.sqlite.base import SQLiteDialect, SQLiteExecutionContext
 from sqlalchemy.engine.url import URL
 
 from holdfast.kernel.errors import UsageError
 from holdfast.sqlalchemy import dbapi
+from holdfast.sqlalchemy.moments import Moment
 
 DRIVER = "holdfast"
 
@@ -41,6 +42,7 @@ class HoldfastDialect(SQLiteDialect):
     returns_native_bytes = True
     supports_server_side_cursors = True
     execution_ctx_cls = Context
+    colspecs = {**SQLiteDialect.colspecs, DateTime: Moment}  # noqa: RUF012  as SQLAlchemy's dialects have it
 
     def __init__(self, native_datetime: bool = False, **options: Any) -> None:
         if native_datetime:

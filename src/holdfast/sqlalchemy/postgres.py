@@ -14,6 +14,7 @@ from sqlalchemy.pool import AsyncAdaptedQueuePool, NullPool, Pool, PoolProxiedCo
 
 from holdfast.kernel.errors import UsageError
 from holdfast.kernel.ids import new_id
+from holdfast.sqlalchemy.dbapi.texts import refuse_end
 from holdfast.sqlalchemy.lent import Lent
 from holdfast.store.postgres.url import Target, parse
 
@@ -35,6 +36,7 @@ class PostgresEngines:
         engine = create_async_engine(url_of(self._target, "asyncpg"), poolclass=pool, **options)
         event.listen(engine.sync_engine, "checkout", _refuse_closed)
         self._lent.watch(engine.sync_engine)
+        event.listen(engine.sync_engine, "before_cursor_execute", _refuse_end)
         return engine
 
     def make_blocking(self) -> Engine:
@@ -47,6 +49,7 @@ class PostgresEngines:
             options = {"poolclass": NullPool, "connect_args": {"prepare_threshold": None}}
         engine = create_engine(url_of(self._target, "psycopg"), **options)
         self._lent.watch(engine)
+        event.listen(engine, "before_cursor_execute", _refuse_end)
         return engine
 
     def _check(self) -> None:
@@ -100,6 +103,13 @@ def _refuse_closed(connection: Any, *_: Any) -> None:
     """One that the server has closed meanwhile is replaced. asyncpg knows without asking; a ping is three round trips."""
     if connection.driver_connection.is_closed():
         raise DisconnectionError("The server has closed it.")
+
+
+def _refuse_end(  # what stands before a COMMIT by hand would be stored, jobs too, whatever becomes of the session
+    _connection: Any, _cursor: Any, statement: str, _parameters: Any, context: Any, _many: bool
+) -> None:
+    if context is None or context.is_text:
+        refuse_end(statement)
 
 
 def _is_pooled(target: Target) -> bool:

@@ -36,6 +36,7 @@ OPEN = [
     "check_constraint_reflection",
     "unicode_ddl",
     "datetime_historic",
+    "datetime_timezone",
     "date_historic",
     "autocommit",
     "isolation_level",

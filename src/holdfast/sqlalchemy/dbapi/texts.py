@@ -8,7 +8,9 @@ from holdfast.kernel.errors import UsageError
 
 _LEADING = r"(?:\s|;|--[^\n]*(?:\n|$)|/\*.*?\*/)*"
 _ENDS = re.compile(
-    _LEADING + r"(begin|commit|end|rollback(?!\s+(transaction\s+)?to\b))\b", re.IGNORECASE | re.DOTALL
+    _LEADING
+    + r"(begin|(start|prepare)\s+transaction|commit|end|abort|rollback(?!\s+((work|transaction)\s+)?to\b))\b",
+    re.IGNORECASE | re.DOTALL,
 )
 _SAVEPOINT = re.compile(
     _LEADING + r"(savepoint|release|rollback\s+(transaction\s+)?to)\b", re.IGNORECASE | re.DOTALL
@@ -48,7 +50,7 @@ _SETS_WITHOUT_VALUE = frozenset(
 
 
 def ends_transaction(sql: str) -> bool:
-    """BEGIN, COMMIT, END or ROLLBACK."""
+    """BEGIN, COMMIT, END or ROLLBACK, also as PostgreSQL writes them."""
     return _ENDS.match(sql) is not None
 
 
