@@ -13,16 +13,16 @@ from holdfast.jobs.declaration import Keys
 from holdfast.jobs.gating import render
 from holdfast.jobs.handle import Canceller, Handle
 from holdfast.jobs.hooks import Hooks
-from holdfast.jobs.options import Options, by_time, moment, seconds
+from holdfast.jobs.options import NONE, Options, by_time, moment, seconds
 from holdfast.jobs.stories import story_in
 from holdfast.jobs.task import Task
 from holdfast.kernel.context import context
 from holdfast.kernel.ids import new_id, new_ids
 from holdfast.kernel.names import check_name
 from holdfast.kernel.templates import Template
-from holdfast.kernel.tracing import traceparent, tracer
+from holdfast.kernel.tracing import Tracer, is_traced, traceparent, tracer
 from holdfast.store.ports import Store
-from holdfast.store.records import NewJob
+from holdfast.store.records import Enqueued, NewJob
 
 T = TypeVar("T")
 
@@ -55,17 +55,11 @@ class Enqueuer:
         return [_built(task, each, job_id, shared, keys) for each, job_id in zip(calls, job_ids, strict=True)]
 
     async def send(self, task: Task[Any, T], jobs: list[NewJob], given: Options) -> list[Handle[T]]:
-        if (tracing := tracer()) is None:
-            return await self._send(task, jobs, given)
-        first, ids = jobs[0], [job.id for job in jobs]
-        with tracing.sends(first.task, first.queue, ids, first.correlation_id) as span:
-            if (trace := span.traceparent) is not None:
-                jobs = [replace(job, trace=trace) for job in jobs]
-            return await self._send(task, jobs, given)
-
-    async def _send(self, task: Task[Any, T], jobs: list[NewJob], given: Options) -> list[Handle[T]]:
         tx = given.tx.inner if isinstance(given.tx, BlockingTx) else given.tx
-        stored = await self._store.jobs.enqueue(jobs, tx=tx)
+        if (tracing := tracer()) is None:
+            stored = await self._store.jobs.enqueue(jobs, tx=tx)
+        else:
+            jobs, stored = await self._traced(tracing, jobs, tx)
         if self._hooks.heard("on_enqueued"):
             for job, answer in zip(jobs, stored, strict=True):
                 if answer.created:
@@ -82,6 +76,15 @@ class Enqueuer:
             )
             for each in stored
         ]
+
+    async def _traced(
+        self, tracing: Tracer, jobs: list[NewJob], tx: object
+    ) -> tuple[list[NewJob], list[Enqueued]]:
+        first, ids = jobs[0], [job.id for job in jobs]
+        with tracing.sends(first.task, first.queue, ids, first.correlation_id) as span:
+            if (trace := span.traceparent) is not None:
+                jobs = [replace(job, trace=trace) for job in jobs]
+            return jobs, await self._store.jobs.enqueue(jobs, tx=tx)
 
     def blocking(self, work: Callable[[], Coroutine[Any, Any, T]], tx: object, instead: str) -> T:
         return self._portal.run_with(tx, work, instead=instead)
@@ -115,23 +118,36 @@ def _shared(task: Task[Any, Any], given: Options, first: str) -> dict[str, Any]:
     says, around = task.declaration, context()
     shared = {
         "task": says.name,
-        "queue": says.queue if given.queue is None else given.queue,
-        "priority": says.priority if given.priority is None else given.priority,
-        "delay": seconds(given.delay),
-        "at": moment(given.at),
-        "expires": says.expires if given.expires is None else seconds(given.expires),
+        "queue": says.queue,
+        "priority": says.priority,
+        "expires": says.expires,
         # That of the job around this call, and of a `with deadline(…)`: the store knows which is earlier, by its own clock.
         "deadline": around.deadline,
         "within": time_left(),
+        "concurrency_limit": says.concurrency_limit,
+        "max_waiting": says.max_waiting,
+        "correlation_id": around.correlation_id,
+        "causation_id": around.job_id,
+        "trace": traceparent() if is_traced() else around.trace,
+    }
+    if given is not NONE:  # most calls say nothing
+        shared |= _said(given, first, around.correlation_id)
+    return {name: value for name, value in shared.items() if value is not None}
+
+
+def _said(given: Options, first: str, story: str | None) -> dict[str, Any]:
+    """What counts in place of the task's own."""
+    said = {
+        "queue": given.queue,
+        "priority": given.priority,
+        "delay": seconds(given.delay),
+        "at": moment(given.at),
+        "expires": seconds(given.expires),
         "unique": given.unique,
         "replace": given.replace or None,
         "ordered": given.ordered,
-        "by_time": by_time(given.order_by) or None,
+        "by_time": by_time(given.order_by),
         "tenant": given.tenant,
-        "concurrency_limit": says.concurrency_limit,
-        "max_waiting": says.max_waiting,
-        "correlation_id": story_in(given.tx, first, given.correlation_id or around.correlation_id),
-        "causation_id": around.job_id,
-        "trace": traceparent(),
+        "correlation_id": story_in(given.tx, first, given.correlation_id or story),
     }
-    return {name: value for name, value in shared.items() if value is not None}
+    return {name: value for name, value in said.items() if value is not None}
