@@ -109,9 +109,18 @@ def search(call: Call) -> dict[str, Any]:
     if after is not None:
         ids = [each.id for each in found]
         found = found[ids.index(after) + 1 :] if after in ids else []
+    found = [each for each in found if each.created >= int(call.query.get("created[gte]", "0"))]
     limit = min(100, int(call.query.get("limit", "10")))
-    page = [each.shown() for each in found[:limit]]
+    with_charge = "data.latest_charge" in [
+        value for name, value in call.query.items() if name.startswith("expand[")
+    ]
+    page = [_expanded(call, each) if with_charge else each.shown() for each in found[:limit]]
     return {"object": "list", "url": "/v1/payment_intents", "has_more": len(found) > limit, "data": page}
+
+
+def _expanded(call: Call, intent: Intent) -> dict[str, Any]:
+    charge = call.world.state.charges.get(intent.latest_charge or "")
+    return intent.shown() | {"latest_charge": None if charge is None else _charge(charge, intent)}
 
 
 def refund(call: Call) -> dict[str, Any]:

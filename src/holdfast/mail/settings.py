@@ -62,6 +62,7 @@ class MailSettings(msgspec.Struct, frozen=True, kw_only=True):
     priority: int = 0
     timeout: float = 60.0  # seconds for one mail
     at_once: int = 10  # connections of one process
+    in_fleet: int | None = None  # mails at a time of all processes together
     rest: float = 30.0  # seconds for which nobody asks a server that has failed five times in a row
     rate: float | None = None  # mails a second, of the whole fleet
     attempts: int = 60  # with waits from 10 s to 1 h: about two days
@@ -75,6 +76,8 @@ class MailSettings(msgspec.Struct, frozen=True, kw_only=True):
         check_seconds("timeout", self.timeout, 0.1, 3_600)
         check_seconds("rest", self.rest, 0.1, 86_400)
         check_int("at_once", self.at_once, 1, 1_000)
+        if self.in_fleet is not None:
+            check_int("in_fleet", self.in_fleet, 1, 1_000)
         check_int("attempts", self.attempts, 1, 1_000)
         if self.rate is not None and not 0.001 <= self.rate <= 10_000:
             raise UsageError(f"rate is how many mails a second, from 0.001 to 10000; not {show(self.rate)}.")

@@ -208,8 +208,10 @@ class ProgramMail:
             breaker=Breaker(failures=_FAILURES, cooldown=settings.rest), bulkhead=Bulkhead(settings.at_once, waiting=1_000),
         )  # fmt: skip
 
+        places = {} if settings.in_fleet is None else {"concurrency": (TASK, settings.in_fleet)}
+
         @self._program.task(
-            name=TASK, queue=settings.queue, priority=settings.priority, guard=guard,
+            name=TASK, queue=settings.queue, priority=settings.priority, guard=guard, **places,
             retry=Backoff(attempts=settings.attempts, first=_FIRST, ceiling=_CEILING),
         )  # fmt: skip
         async def send(  # noqa: PLR0917  its arguments are those of stored jobs

@@ -5,9 +5,20 @@ from __future__ import annotations
 from admissions.core import hf
 from admissions.desk import finance, status
 from admissions.status import application_view
-from admissions.work import asking, completing, hearing, paying, releasing, resources, verifying, withdrawing
+from admissions.work import (
+    agreeing,
+    asking,
+    completing,
+    hearing,
+    paying,
+    releasing,
+    resources,
+    verifying,
+    withdrawing,
+)
 
 __all__ = [
+    "agreeing",
     "application_view",
     "asking",
     "completing",

@@ -131,7 +131,15 @@ class Settings:
 
     def mail(self) -> MailSettings:
         url = self.mail_url or "file:admissions-mail"
-        return MailSettings(url=url, sender=self.mail_from, queue="send_email", at_once=self.mail_at_once)
+        places = self.mail_at_once
+        return MailSettings(
+            url=url,
+            sender=self.mail_from,
+            queue="send_email",
+            at_once=places,
+            in_fleet=places,
+            rest=self.breaker_open_s,
+        )
 
 
 def settings_of(environment: Mapping[str, str] = os.environ) -> Settings:

@@ -23,6 +23,10 @@ class Uncertain(OutsideError):
     """It may have been done."""
 
 
+class Spoiled(Uncertain):
+    """The other side keeps a failure of its own as its answer to this key: only another key brings another answer."""
+
+
 class Declined(Refused):
     """A card was declined; `words` are for its owner."""
 

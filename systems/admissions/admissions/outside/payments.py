@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 import msgspec
 import stripe
 
-from admissions.outside.errors import Declined, Passing, Refused, Slowed, Uncertain
+from admissions.outside.errors import Declined, Passing, Refused, Slowed, Spoiled, Uncertain
 from admissions.settings import Settings
 
 _T = TypeVar("_T")
@@ -21,6 +21,7 @@ WORDS = {
     "incorrect_cvc": "The security code is not right.",
 }
 _USUAL = "The bank did not say why."
+_KEYS = 12  # for one call, one after the other: Stripe keeps a 500 as its answer to a key for a day
 
 
 class Intent(msgspec.Struct, frozen=True):
@@ -34,12 +35,21 @@ class Intent(msgspec.Struct, frozen=True):
     charge: str | None
     application_id: str
     declined: str = ""  # the code of the last card
+    refunded: int = 0  # only where the charge was asked for, too
+
+
+class Page(msgspec.Struct, frozen=True):
+    """Of Stripe's list, the newest first."""
+
+    intents: list[Intent]
+    more: bool
 
 
 class Refund(msgspec.Struct, frozen=True):
     id: str
     intent: str
     amount: int
+    key: str = ""  # of the call that made it
 
 
 class Payments:
@@ -61,9 +71,7 @@ class Payments:
             "payment_method_types": ["card"],
             "metadata": {"application": application_id},
         }
-        return _intent(
-            _asked(partial(self._client.v1.payment_intents.create, params, {"idempotency_key": key}))
-        )
+        return _intent(_by_key(partial(self._client.v1.payment_intents.create, params), key))
 
     def method(self, number: str, month: int, year: int, cvc: str) -> str:
         """A token for a card; only for trying out: numbers of real cards must not come here."""
@@ -72,14 +80,28 @@ class Payments:
         return str(made.id)
 
     def confirm(self, intent: str, method: str, key: str) -> Intent:
-        """Takes the money, once for each intent. Raises Declined when the bank says no."""
+        """Takes the money, once for each intent, whatever the key. Raises Declined when the bank says no."""
         params: Any = {"payment_method": method}
-        return _intent(
-            _asked(partial(self._client.v1.payment_intents.confirm, intent, params, {"idempotency_key": key}))
+
+        def done() -> Intent | None:
+            found = self.look(intent)
+            return found if found.status == "succeeded" else None
+
+        return _by_key(
+            lambda options: _intent(self._client.v1.payment_intents.confirm(intent, params, options)),
+            key,
+            done,
         )
 
     def look(self, intent: str) -> Intent:
         return _intent(_asked(partial(self._client.v1.payment_intents.retrieve, intent)))
+
+    def made(self, since: int, after: str) -> Page:
+        """Intents made since then, with what was given back of each; `after` the last one of the page before."""
+        params: Any = {"limit": 100, "created": {"gte": since}, "expand": ["data.latest_charge"]}
+        params |= {"starting_after": after} if after else {}
+        found = _asked(partial(self._client.v1.payment_intents.list, params))
+        return Page([_intent(each) for each in found.data], found.has_more)
 
     def cancel(self, intent: str, key: str) -> Intent:
         return _intent(
@@ -87,13 +109,22 @@ class Payments:
         )
 
     def refund(self, intent: str, amount: int, key: str) -> Refund:
-        params: Any = {"payment_intent": intent, "amount": amount, "reason": "requested_by_customer"}
-        made = _asked(partial(self._client.v1.refunds.create, params, {"idempotency_key": key}))
-        return Refund(made.id, intent, made.amount)
+        """Its key stands at the refund, so that one which was made under an answer of 500 is found."""
+        params: Any = {
+            "payment_intent": intent,
+            "amount": amount,
+            "reason": "requested_by_customer",
+            "metadata": {"key": key},
+        }
+
+        def done() -> Refund | None:
+            return next((each for each in self.refunds(intent) if each.key == key), None)
+
+        return _by_key(lambda options: _refund(self._client.v1.refunds.create(params, options)), key, done)
 
     def refunds(self, intent: str) -> list[Refund]:
         found = _asked(partial(self._client.v1.refunds.list, {"payment_intent": intent, "limit": 100}))
-        return [Refund(each.id, intent, each.amount) for each in found.data]
+        return [_refund(each) for each in found.data]
 
 
 def event_of(body: bytes, signature: str, secret: str) -> dict[str, Any]:
@@ -119,6 +150,18 @@ def words_of(code: str) -> str:
     return WORDS.get(code, _USUAL)
 
 
+def _by_key(call: Callable[[Any], _T], key: str, done: Callable[[], _T | None] = lambda: None) -> _T:
+    """The call with its key. Where Stripe keeps a 500 for it, what was done is looked up, and else another key is taken."""
+    for number in range(_KEYS):
+        options = {"idempotency_key": f"{key}-{number}" if number else key}
+        try:
+            return _asked(partial(call, options))
+        except Spoiled:
+            if (found := done()) is not None:
+                return found
+    raise Uncertain(f"Stripe has answered {_KEYS} keys of one call by 500.")
+
+
 def _asked(call: Callable[[], _T]) -> _T:
     try:
         return call()
@@ -134,6 +177,8 @@ def _asked(call: Callable[[], _T]) -> _T:
     except stripe.APIConnectionError as error:
         raise Uncertain(str(error)) from None
     except stripe.APIError as error:
+        if "true" in str((error.headers or {}).get("Idempotent-Replayed", "")):
+            raise Spoiled(str(error)) from None
         raise (Passing if error.http_status in (409, 503) else Uncertain)(str(error)) from None
 
 
@@ -143,17 +188,29 @@ def _decline_of(error: stripe.CardError) -> str:
     return str(found.get("decline_code") or found.get("code") or "")
 
 
+def _refund(told: Any) -> Refund:
+    found: dict[str, Any] = told.to_dict()
+    return Refund(
+        id=found["id"],
+        intent=str(found["payment_intent"]),
+        amount=found["amount"],
+        key=str((found.get("metadata") or {}).get("key", "")),
+    )
+
+
 def _intent(told: Any) -> Intent:
     found: dict[str, Any] = told.to_dict()
     error = found.get("last_payment_error") or {}
-    charge = found.get("latest_charge")
+    told_charge = found.get("latest_charge")
+    charge = told_charge if isinstance(told_charge, dict) else {"id": told_charge}
     return Intent(
         id=found["id"],
         status=found["status"],
         amount=found["amount"],
         currency=found["currency"],
         received=found.get("amount_received") or 0,
-        charge=None if charge is None else str(charge),
+        charge=charge["id"],
         application_id=str((found.get("metadata") or {}).get("application", "")),
         declined=str(error.get("decline_code") or error.get("code") or ""),
+        refunded=charge.get("amount_refunded") or 0,
     )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import struct
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Awaitable, Callable
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -94,6 +94,16 @@ class BuiltIn:
             if whole.startswith(b"%PDF") and part in whole:
                 return Scan(BUILT_IN, f"PDF with {part.decode().lstrip('/')}")
         return Scan(BUILT_IN)
+
+
+class Switched:
+    """The one that is configured; the built-in one while the configured one is switched off. Each result says which it was."""
+
+    def __init__(self, usual: Scanner, is_on: Callable[[], Awaitable[bool]]) -> None:
+        self._usual, self._is_on = usual, is_on
+
+    async def scan(self, content: AsyncIterator[bytes]) -> Scan:
+        return await (self._usual if await self._is_on() else BuiltIn()).scan(content)
 
 
 def scanner_of(address: str | None) -> Scanner:

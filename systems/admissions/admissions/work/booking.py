@@ -9,6 +9,12 @@ from admissions.outside.payments import Intent, Refund
 from admissions.steps import happened, move
 from holdfast import Tx
 
+ALARM = "money"  # we and the provider disagree: somebody looks
+
+
+def cause_of(intent: str) -> str:
+    return f"intent:{intent}"
+
 
 async def book(tx: Tx, intent: Intent, source: Source) -> Standing | None:
     """What an intent has brought; None: it is of no application that we know, and finance looks at it."""
@@ -23,7 +29,7 @@ async def book_refund(tx: Tx, refund: Refund, currency: str, source: Source) -> 
 
 async def _booked(tx: Tx, intent: str, entry: Entry, currency: str, source: Source) -> Standing | None:
     application_id = await _owner(tx, intent)
-    await tx.execute(
+    new = await tx.execute(
         "INSERT INTO entries (reference, application_id, intent, amount, currency, source, at) "
         "VALUES ($1, $2, $3, $4, $5, $6, $7) ON CONFLICT (reference) DO NOTHING",
         entry.reference,
@@ -34,7 +40,16 @@ async def _booked(tx: Tx, intent: str, entry: Entry, currency: str, source: Sour
         str(source),
         await hf.now(),
     )
+    if not new:
+        await _check_same(tx, intent, entry)
     return None if application_id is None else await settle(tx, application_id)
+
+
+async def _check_same(tx: Tx, intent: str, entry: Entry) -> None:
+    """Webhook, answer and look-up tell the same amount of one charge, or somebody hears of it."""
+    [(amount,)] = await tx.fetch("SELECT amount FROM entries WHERE reference = $1", entry.reference)
+    if amount != entry.amount:
+        await hf.alerts.raise_(ALARM, cause_of(intent), tx=tx)
 
 
 async def _owner(tx: Tx, intent: str) -> str | None:

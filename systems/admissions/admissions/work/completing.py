@@ -6,8 +6,8 @@ from admissions.core import MAIL, STAGES, Mailed, PaymentCompleted, Told, hf, ke
 from admissions.domain.states import State
 from admissions.steps import happened, move
 from admissions.work import letters
-from admissions.work.failing import fails_with
-from holdfast import Event, Tx
+from admissions.work.failing import fail, fails_with
+from holdfast import Event, Job, Tx
 from holdfast.mail import Delivery, Refusal
 
 ABOUT = "paid:"  # of the confirmation: it is what completes
@@ -40,6 +40,13 @@ async def was_refused(refusal: Refusal, tx: Tx) -> None:
     if (application_id := _confirmed(refusal.about)) is not None:
         await happened(tx, application_id, "mail_refused", inner=True, code=refusal.code)
         await _goes_on(tx, application_id, refusal.message_id)
+
+
+@hf.on_dead("holdfast.mail.send")
+async def never_left(job: Job, tx: Tx) -> None:
+    """After days of trying. Of a confirmation the application waits for a person, whose replay lets it go on."""
+    if (application_id := _confirmed(job.arguments.get("about"))) is not None:
+        await fail(tx, application_id, "mail", job.id)
 
 
 def _confirmed(about: str | None) -> str | None:

@@ -22,21 +22,25 @@ def fails_with(handler: Any, stage: str) -> None:
     """A dead delivery of this handler makes its application `failed`."""
 
     async def has_failed(job: Job, tx: Tx) -> None:
-        application_id = str(job.event.data.application_id)
-        states = [str(each) for each in sorted(OPEN)]
-        places = ", ".join(f"${4 + number}" for number in range(len(states)))
-        changed = await tx.execute(
-            "UPDATE applications SET failed_in = state, state = 'failed', reason = $1, changed_at = $2, version = version + 1 "  # noqa: S608
-            f"WHERE id = $3 AND state IN ({places})",
-            WORDS[stage],
-            await hf.now(),
-            application_id,
-            *states,
-        )
-        if changed:
-            await happened(tx, application_id, "failed", stage=stage)
-            await happened(tx, application_id, "failed_inside", inner=True, stage=stage, job=job.id)
-            told = Told(application_id, WORDS[stage])
-            await hf.emit("application.failed", told, key=key_of(application_id), tx=tx)
+        await fail(tx, str(job.event.data.application_id), stage, job.id)
 
     hf.on_dead(handler)(has_failed)
+
+
+async def fail(tx: Tx, application_id: str, stage: str, job_id: str) -> None:
+    """Its owner reads why, officers read which job it was."""
+    states = [str(each) for each in sorted(OPEN)]
+    places = ", ".join(f"${4 + number}" for number in range(len(states)))
+    changed = await tx.execute(
+        "UPDATE applications SET failed_in = state, state = 'failed', reason = $1, changed_at = $2, version = version + 1 "  # noqa: S608
+        f"WHERE id = $3 AND state IN ({places})",
+        WORDS[stage],
+        await hf.now(),
+        application_id,
+        *states,
+    )
+    if changed:
+        await happened(tx, application_id, "failed", stage=stage)
+        await happened(tx, application_id, "failed_inside", inner=True, stage=stage, job=job_id)
+        told = Told(application_id, WORDS[stage])
+        await hf.emit("application.failed", told, key=key_of(application_id), tx=tx)

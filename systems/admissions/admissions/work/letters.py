@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from admissions.core import hf, settings
+from admissions.flags import ACKNOWLEDGEMENT
 from admissions.words import mail_of
 from holdfast import Tx
 
@@ -12,6 +13,9 @@ LOGIN, STAGE, LETTER = 50, 10, -10  # priorities: links to log in, the pipeline,
 
 
 async def receipt(tx: Tx, application_id: str, *, documents: list[str]) -> None:
+    """Unless its flag is off: the receipt is on its page, too."""
+    if not await hf.flag(ACKNOWLEDGEMENT, default=True):
+        return
     await _of_application(tx, application_id, "receipt", f"receipt:{application_id}", documents=documents)
 
 

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import partial
 
 from admissions.core import hf, settings
+from admissions.flags import SCANNER
 from admissions.outside.payments import Payments
-from admissions.outside.scanning import Scanner, scanner_of
+from admissions.outside.scanning import Scanner, Switched, scanner_of
 
 
 @hf.resource
@@ -16,4 +18,4 @@ def payments() -> Iterator[Payments]:
 
 @hf.resource
 def scanner() -> Iterator[Scanner]:
-    yield scanner_of(settings.clamd)
+    yield Switched(scanner_of(settings.clamd), partial(hf.flag, SCANNER, default=True))

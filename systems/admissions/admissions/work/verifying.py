@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import hashlib
+from collections.abc import AsyncIterator
 from functools import partial
 
 import msgspec
 
 from admissions.core import STAGES, VERIFY, FilesRefused, Uploaded, Verified, hf, key_of, scanner, settings
 from admissions.domain.states import State
+from admissions.outside.errors import Refused
 from admissions.outside.scanning import Scan, Scanner
 from admissions.steps import happened, move, state_of
 from admissions.work import letters
@@ -16,14 +18,6 @@ from admissions.work.failing import fails_with
 from holdfast import Event, Job, Tx, within
 
 GROUP = "verify"
-
-
-@dataclass(frozen=True)
-class _File:
-    id: str
-    name: str
-    key: str
-    sha256: str
 
 
 class Result(msgspec.Struct, frozen=True):
@@ -52,36 +46,47 @@ async def verify(event: Event[Uploaded], job: Job, look: Scanner) -> None:
         elif await state_of(tx, application_id) is not State.VERIFYING:  # that of an earlier attempt is ours
             return  # withdrawn meanwhile, or past this stage
     results = [
-        await job.step(f"scan:{each.id}", partial(_scan, look), each.id, guard=scanner)
+        await job.step(f"scan:{each}", partial(_scan, look), each, guard=scanner)
         for each in await _unscanned(application_id)
     ]
     async with job.commit() as tx:
         await _store(tx, application_id, [msgspec.convert(each, Result) for each in results])
 
 
-async def _unscanned(application_id: str) -> list[_File]:
+async def _unscanned(application_id: str) -> list[str]:
     async with hf.transaction() as tx:
         rows = await tx.fetch(
-            "SELECT id, name, key, sha256 FROM documents WHERE application_id = $1 AND state = 'new' ORDER BY made_at, id",
+            "SELECT id FROM documents WHERE application_id = $1 AND state = 'new' ORDER BY made_at, id",
             application_id,
         )
-    return [_File(*row) for row in rows]
+    return [found for (found,) in rows]
 
 
 async def _scan(look: Scanner, document_id: str) -> Result:
-    """A result belongs to the bytes: the same ones are not scanned twice by the same scanner."""
+    """Safe to repeat. Its result belongs to the bytes that were uploaded, and to no others."""
     async with hf.transaction() as tx:
-        [(application_id, name, key)] = await tx.fetch(
-            "SELECT application_id, name, key FROM documents WHERE id = $1", document_id
+        [(application_id, name, key, sha256)] = await tx.fetch(
+            "SELECT application_id, name, key, sha256 FROM documents WHERE id = $1", document_id
         )
+    digest = hashlib.sha256()
     with within(tenant=application_id):
-        scan: Scan = await look.scan(aiter(await hf.blobs.open(key)))
+        scan: Scan = await look.scan(_hashed(aiter(await hf.blobs.open(key)), digest))
+    if digest.hexdigest() != sha256:
+        raise Refused(f"The stored bytes of document {document_id} are not those that were uploaded.")
     return Result(document_id, name, scan.scanner, scan.found)
+
+
+async def _hashed(content: AsyncIterator[bytes], digest: hashlib._Hash) -> AsyncIterator[bytes]:
+    async for piece in content:
+        digest.update(piece)
+        yield piece
 
 
 async def _store(tx: Tx, application_id: str, results: list[Result]) -> None:
     now = await hf.now()
     for each in results:
+        if each.found:
+            await _quarantine(tx, application_id, each)
         await tx.execute(
             "UPDATE documents SET state = $1, found = $2, scanner = $3, scanned_at = $4 WHERE id = $5 AND state = 'new'",
             "infected" if each.found else "clean",
@@ -101,6 +106,13 @@ async def _store(tx: Tx, application_id: str, results: list[Result]) -> None:
     elif clean and await move(tx, application_id, State.VERIFIED):
         await happened(tx, application_id, "verified", documents=clean)
         await hf.emit("document.verified", Verified(application_id, clean), key=key_of(application_id), tx=tx)
+
+
+async def _quarantine(tx: Tx, application_id: str, result: Result) -> None:
+    """Nobody opens it any more, whatever a page shows."""
+    [(key,)] = await tx.fetch("SELECT key FROM documents WHERE id = $1", result.document_id)
+    with within(tenant=application_id):
+        await hf.blobs.quarantine(key, result.found, tx=tx)
 
 
 async def _ask_for_others(tx: Tx, application_id: str, refused: list[tuple[str, ...]], clean: int) -> None:
