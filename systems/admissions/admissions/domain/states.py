@@ -30,7 +30,15 @@ MOVES: dict[State, frozenset[State]] = {
     State.MAILED: frozenset({State.COMPLETED, State.FAILED, State.WITHDRAWN}),
     State.COMPLETED: frozenset({State.WITHDRAWN}),
     State.FAILED: frozenset(
-        {State.VERIFYING, State.VERIFIED, State.AWAITING_PAYMENT, State.PAID, State.MAILED, State.WITHDRAWN}
+        {
+            State.VERIFYING,
+            State.VERIFIED,
+            State.AWAITING_PAYMENT,
+            State.PAID,
+            State.MAILED,
+            State.COMPLETED,
+            State.WITHDRAWN,
+        }
     ),
     State.WITHDRAWN: frozenset(),
 }

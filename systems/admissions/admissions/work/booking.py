@@ -72,13 +72,20 @@ async def settle(tx: Tx, application_id: str) -> Standing:
             await hf.now(),
             application_id,
         )
-    if found in (Standing.PAID, Standing.OVERPAID) and await move(tx, application_id, State.PAID):
+    is_paid = found in (Standing.PAID, Standing.OVERPAID) and not await _was_paid(tx, application_id)
+    if is_paid and await move(tx, application_id, State.PAID):
         await happened(tx, application_id, "paid", amount=fee, currency=currency)
         told = PaymentCompleted(application_id, fee, currency)
         await hf.emit("payment.completed", told, key=key_of(application_id), tx=tx)
     if found is Standing.OVERPAID:
         await happened(tx, application_id, "overpaid", inner=True, total=sum(row[1] for row in rows))
     return found
+
+
+async def _was_paid(tx: Tx, application_id: str) -> bool:
+    """One that failed in a later stage waits for a person, and not for another word of the same payment."""
+    rows = await tx.fetch("SELECT state, failed_in FROM applications WHERE id = $1", application_id)
+    return bool(rows) and rows[0][0] == State.FAILED and rows[0][1] in (State.PAID, State.MAILED)
 
 
 async def finish_free(tx: Tx, application_id: str) -> None:

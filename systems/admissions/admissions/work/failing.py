@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from admissions.core import Told, hf, key_of
-from admissions.domain.states import OPEN
+from admissions.domain.states import OPEN, State
 from admissions.steps import happened
 from holdfast import Job, Tx
 
@@ -29,7 +29,7 @@ def fails_with(handler: Any, stage: str) -> None:
 
 async def fail(tx: Tx, application_id: str, stage: str, job_id: str) -> None:
     """Its owner reads why, officers read which job it was."""
-    states = [str(each) for each in sorted(OPEN)]
+    states = [str(each) for each in sorted(OPEN - {State.FAILED})]
     places = ", ".join(f"${4 + number}" for number in range(len(states)))
     changed = await tx.execute(
         "UPDATE applications SET failed_in = state, state = 'failed', reason = $1, changed_at = $2, version = version + 1 "  # noqa: S608

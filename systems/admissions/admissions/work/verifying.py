@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import AsyncIterator
+from collections.abc import AsyncGenerator, AsyncIterable
+from contextlib import aclosing
 from functools import partial
 
 import msgspec
@@ -70,13 +71,17 @@ async def _scan(look: Scanner, document_id: str) -> Result:
         )
     digest = hashlib.sha256()
     with within(tenant=application_id):
-        scan: Scan = await look.scan(_hashed(aiter(await hf.blobs.open(key)), digest))
+        async with (
+            aclosing(await hf.blobs.open(key)) as content,
+            aclosing(_hashed(content, digest)) as pieces,
+        ):
+            scan: Scan = await look.scan(pieces)
     if digest.hexdigest() != sha256:
         raise Refused(f"The stored bytes of document {document_id} are not those that were uploaded.")
     return Result(document_id, name, scan.scanner, scan.found)
 
 
-async def _hashed(content: AsyncIterator[bytes], digest: hashlib._Hash) -> AsyncIterator[bytes]:
+async def _hashed(content: AsyncIterable[bytes], digest: hashlib._Hash) -> AsyncGenerator[bytes, None]:
     async for piece in content:
         digest.update(piece)
         yield piece
