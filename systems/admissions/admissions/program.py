@@ -13,6 +13,7 @@ from admissions.work import (
     paying,
     releasing,
     resources,
+    telling,
     verifying,
     withdrawing,
 )
@@ -29,6 +30,7 @@ __all__ = [
     "releasing",
     "resources",
     "status",
+    "telling",
     "verifying",
     "withdrawing",
 ]

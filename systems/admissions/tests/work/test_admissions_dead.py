@@ -76,20 +76,24 @@ async def by_command(path, *words):
 
 
 async def test_one_cause_is_told_once_however_many_die(
-    manual_clock, portal, stripe_simulator, box, monkeypatch
+    manual_clock, portal, stripe_simulator, box, monkeypatch, caplog
 ):
-    """A54."""
+    """A54: in the log, without data."""
     await failed(portal, manual_clock, monkeypatch, 20)
-    found = []
+    found, told = [], []
     async with portal.worker(queues={"default": 1}):
         for _ in range(500):
             manual_clock.advance(5)
             await asyncio.sleep(0.02)
             async with portal.transaction() as tx:
                 found = await tx.fetch("SELECT kind, cause, number FROM holdfast_alert")
-            if found:
+            told = [each.getMessage() for each in caplog.records if each.name == "admissions.alerts"]
+            if told:
                 break
     assert found == [("dead", "open_payment", 20)]
+    [line] = told
+    assert "JOB_FAILED, severity HIGH, opened" in line
+    assert CANARY not in line
 
 
 async def test_its_owner_reads_a_reason_and_officers_read_which_job(
