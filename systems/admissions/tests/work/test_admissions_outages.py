@@ -15,9 +15,11 @@ async def states(applications):
     return {(await kit.row(each))["state"] for each in applications}
 
 
-async def turns(hf, clock, number, seconds, ran):
-    """Look at what can be done, every so many seconds."""
+async def turns(hf, clock, number, seconds, ran, until=None):
+    """Look at what can be done, every so many seconds; at most so often, or until all of these are so far."""
     for _ in range(number):
+        if until is not None and await states(until) == {"awaiting_payment"}:
+            return
         clock.advance(seconds)
         ran += await clock.run(drain(hf))
 
@@ -57,7 +59,7 @@ async def test_the_scanner_is_down_and_everything_waits(manual_clock, portal, bo
     assert charged(ran, "verify") == 1
     with Clamd() as clamd:
         scanner.now_at(clamd.address)
-        await turns(portal, manual_clock, 12, 10, ran)
+        await turns(portal, manual_clock, 60, 10, ran, applications)
         assert await states(applications) == {"awaiting_payment"}
         assert len(clamd.ledger.find("scanned")) == 12
     assert charged(ran, "verify") == 1
@@ -91,7 +93,7 @@ async def test_a_scanner_that_says_that_it_cannot_is_asked_again(manual_clock, p
         clamd.faults.put("scan", "refused", times=2)
         application = await kit.submitted()
         ran = []
-        await turns(portal, manual_clock, 10, 10, ran)
+        await turns(portal, manual_clock, 60, 10, ran, [application])
         assert await states([application]) == {"awaiting_payment"}
         assert charged(ran, "verify") == 1
         assert clamd.faults.happened == {"error": 2, "refused": 2}
@@ -126,7 +128,7 @@ async def test_lost_answers_of_stripe_make_one_intent_for_each(manual_clock, por
     stripe_simulator.faults.put("create", "lost", share=0.5, times=30)
     applications = [await kit.submitted(mail=f"a{number}@example.org") for number in range(12)]
     ran = []
-    await turns(portal, manual_clock, 15, 10, ran)
+    await turns(portal, manual_clock, 60, 10, ran, applications)
     assert await states(applications) == {"awaiting_payment"}
     made = stripe_simulator.ledger.find("intent")
     assert sorted(each["metadata"]["application"] for each in made) == sorted(applications)
