@@ -6,7 +6,6 @@ import msgspec
 from starlette.requests import Request
 from starlette.responses import Response
 
-from admissions.core import hf
 from admissions.desk import account, people
 from admissions.desk.people import PASSWORD_LEAST
 from admissions.desk.refusals import Invalid
@@ -63,9 +62,10 @@ async def new_mail(request: Request, visitor: Visitor) -> Response:
 async def new_password(request: Request, visitor: Visitor) -> Response:
     form = await frame.read(request)
     try:
-        async with hf.transaction() as tx:
-            await account.change_password(visitor.id, form["old_password"], form["new_password"], tx=tx)
-            await session_of(request).end_other_logins(tx=tx)
+        others = session_of(request).end_other_logins
+        await account.change_password(
+            visitor.id, form["old_password"], form["new_password"], end_others=others
+        )
     except Invalid as refusal:
         return await _wrong(request, visitor, form, refusal)
     return _done(request, visitor, "password_changed")
