@@ -88,6 +88,18 @@ class Look(Base):
     __table_args__ = (Index("looks_at_subject", "subject", "id"), Index("looks_of_person", "person_id", "id"))
 
 
+class SavedView(Base):
+    """Filters of the queue under a name, for the one who has saved them."""
+
+    __tablename__ = "saved_views"
+    id: Mapped[str] = mapped_column(primary_key=True)
+    person_id: Mapped[str] = mapped_column(ForeignKey("people.id", ondelete="CASCADE"))
+    name: Mapped[str]
+    query: Mapped[str]  # as in the address
+    made_at: Mapped[float]
+    __table_args__ = (UniqueConstraint("person_id", "name", name="saved_views_once"),)
+
+
 # --- what can be applied for ---
 
 

@@ -100,9 +100,10 @@ async def queue(
     decision: str | None = None,
     search: str = "",
     after: tuple[float, str] | None = None,
+    before: tuple[float, str] | None = None,
     limit: int = 50,
 ) -> list[CaseRow]:
-    """The oldest first, after the last one of the page before. `officer_id` of "nobody": not assigned; `decision` of "none": not drafted."""
+    """The oldest first, after the last one of the page before; or those before a row, the next one first. `officer_id` of "nobody": not assigned; `decision` of "none": not drafted."""
     asked = _Asked()
     if states:
         asked.where(f"a.state IN ({', '.join('?' for _ in states)})", *map(str, states))
@@ -113,9 +114,12 @@ async def queue(
         asked.where(_FOUND, like, like, like)
     if after is not None:
         asked.where("(a.submitted_at, a.id) > (?, ?)", *after)
+    if before is not None:
+        asked.where("(a.submitted_at, a.id) < (?, ?)", *before)
     asked.one("a.officer_id", officer_id, missing="nobody")
     asked.one("d.stage", decision, missing="none")
-    sql = f"SELECT {_ROW} {_FROM} WHERE {asked.sql} ORDER BY a.submitted_at, a.id LIMIT {asked.value(limit)}"
+    order = "a.submitted_at DESC, a.id DESC" if before is not None else "a.submitted_at, a.id"
+    sql = f"SELECT {_ROW} {_FROM} WHERE {asked.sql} ORDER BY {order} LIMIT {asked.value(limit)}"
     async with hf.transaction() as tx:
         return [_case_row(row) for row in await tx.fetch(sql, *asked.values)]
 
@@ -146,6 +150,20 @@ class _Asked:
             self.where(f"{column} IS NULL")
         elif given:
             self.where(f"{column} = ?", given)
+
+
+async def mark(application_id: str) -> tuple[object, ...]:
+    """It differs when something of the case has changed; nothing personal is in it, so that it is no look."""
+    async with hf.transaction() as tx:
+        rows = await tx.fetch(
+            "SELECT a.version, a.state, coalesce(d.version, 0), (SELECT count(*) FROM notes n WHERE n.application_id = a.id), "
+            "(SELECT count(*) FROM steps s WHERE s.application_id = a.id), (SELECT count(*) FROM documents f WHERE f.application_id = a.id AND f.state = 'clean') "
+            "FROM applications a LEFT JOIN decisions d ON d.application_id = a.id WHERE a.id = $1",
+            application_id,
+        )
+    if not rows:
+        raise NotHere
+    return tuple(rows[0])
 
 
 async def case(officer_id: str, application_id: str) -> Case:

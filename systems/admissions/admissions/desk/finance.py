@@ -31,19 +31,24 @@ class PaymentRow:
 
 
 async def payments(
-    *, state: str | None = None, before: tuple[float, str] | None = None, limit: int = 50
+    *,
+    state: str | None = None,
+    before: tuple[float, str] | None = None,
+    after: tuple[float, str] | None = None,
+    limit: int = 50,
 ) -> list[PaymentRow]:
-    """The newest first; `odd` are those that somebody must look at."""
-    values: list[object] = [state or "", before[0] if before else 1e18, before[1] if before else "", limit]
+    """The newest first; or those after a row, the next one first. `odd` are those that somebody must look at."""
+    sign, way = (">", "ASC") if after is not None else ("<", "DESC")
+    place = after or before or (1e18, "")
     async with hf.transaction() as tx:
         rows = await tx.fetch(
-            "SELECT y.application_id, a.number, p.name, y.state, y.amount, y.currency, "
+            "SELECT y.application_id, a.number, p.name, y.state, y.amount, y.currency, "  # noqa: S608  our own words
             "coalesce((SELECT sum(e.amount) FROM entries e WHERE e.application_id = y.application_id), 0), y.changed_at "
             "FROM payments y JOIN applications a ON a.id = y.application_id JOIN people p ON p.id = a.person_id "
-            "WHERE ($1 = '' OR y.state = $1) AND (y.changed_at, y.application_id) < ($2, $3) "
-            "ORDER BY y.changed_at DESC, y.application_id DESC LIMIT $4",
-            *values,
-        )
+            f"WHERE ($1 = '' OR y.state = $1) AND (y.changed_at, y.application_id) {sign} ($2, $3) "
+            f"ORDER BY y.changed_at {way}, y.application_id {way} LIMIT $4",
+            state or "", *place, limit,
+        )  # fmt: skip
     return [
         PaymentRow(found, number, name, its, amount, currency, int(booked), at)
         for found, number, name, its, amount, currency, booked, at in rows

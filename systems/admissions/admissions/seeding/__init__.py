@@ -65,11 +65,11 @@ def _one(
     its: tuple[str, plan.Round], person_id: str, kind: str, *, number: int, now: float, chance: random.Random
 ) -> Planted:
     term_id, term = its
-    first, last = term.opens, min(term.closes, -0.1)
+    first, last = term.opens, min(term.closes, -0.5)
     days = last - (last - first) * chance.random() ** 2  # more of them near the end
     if kind in ("draft", "submitted", "failed"):
         days = -chance.uniform(0.05, 2)
-    return Planted(person_id, term_id, kind, number, now + days * plan.DAY, term.fee)
+    return Planted(person_id, term_id, kind, number, now + days * plan.DAY, term.fee, now)
 
 
 async def _store(planted: list[Planted], applicants: list[str], staff: list[str]) -> None:

@@ -35,6 +35,7 @@ class Planted:
     number: int
     submitted_at: float
     fee: int
+    now: float  # nothing of it is later
     id: str = field(default_factory=new_id)
     intent: str = ""
     entries: list[tuple[str, int]] = field(default_factory=list)  # reference and amount
@@ -108,7 +109,8 @@ async def _document(tx: Tx, each: Planted, kind: str, title: str, staged: Staged
 
 async def _history(tx: Tx, each: Planted, files: list[tuple[str, str, Staged]]) -> None:
     at, chance = each.submitted_at, each.chance
-    paid_at = at + chance.uniform(600, 40_000)
+    paid_at = at + chance.uniform(0.1, 0.9) * min(40_000, each.now - at)
+    ended_at = min(ended_at, each.now - 60)
     lines: list[tuple[float, str, dict[str, Any]]] = [
         (at, "submitted", {"number": each.receipt, "documents": len(files)}), (at + 4, "verifying", {}),
     ]  # fmt: skip
@@ -126,8 +128,8 @@ async def _history(tx: Tx, each: Planted, files: list[tuple[str, str, Staged]]) 
         lines += [(paid_at, "confirming", {}), (paid_at + 2, "paid", money), (paid_at + 5, "mailed", {}), (paid_at + 5, "completed", {})]  # fmt: skip
         letters.append(("paid", paid_at + 5))
     if each.kind == "withdrawn":
-        lines.append((paid_at + 90_000, "withdrawn", {"reason": "I go elsewhere"}))
-        letters.append(("withdrawn", paid_at + 90_004))
+        lines.append((ended_at, "withdrawn", {"reason": "I go elsewhere"}))
+        letters.append(("withdrawn", ended_at + 4))
     for when, kind, values in lines:
         await tx.execute(
             "INSERT INTO steps (application_id, at, kind, words, is_inner) VALUES ($1, $2, $3, $4, $5)",
@@ -156,5 +158,5 @@ async def _payment(tx: Tx, each: Planted, at: float, paid_at: float) -> None:
     for reference, amount in each.entries:
         await tx.execute(
             "INSERT INTO entries (reference, application_id, intent, amount, currency, source, at) VALUES ($1, $2, $3, $4, $5, 'webhook', $6)",
-            reference, each.id, each.intent, amount, settings.currency, paid_at + (0 if amount > 0 else 90_002),
+            reference, each.id, each.intent, amount, settings.currency, paid_at if amount > 0 else min(paid_at + 90_002, each.now - 58),
         )  # fmt: skip

@@ -18,7 +18,7 @@ class Who(StrEnum):
 
 Needs = Who | May
 _DRAFT, _OWN = "/api/applications/{application_id}", "/applications/{application_id}"
-_CASE = "/api/cases/{application_id}"
+_CASE, _DESK = "/api/cases/{application_id}", "/desk/cases/{application_id}"
 
 API: Mapping[str, Needs] = {
     "POST /webhooks/stripe": Who.ANYONE,  # its signature is its right
@@ -108,6 +108,30 @@ PAGES: Mapping[str, Needs] = {
     f"POST {_OWN}/pay": May.APPLY,
     f"GET {_OWN}/withdraw": May.APPLY,
     f"POST {_OWN}/withdraw": May.APPLY,
+    "GET /desk": May.READ_CASES,
+    "GET /desk/cases.csv": May.READ_CASES,
+    "POST /desk/views": May.READ_CASES,
+    "POST /desk/views/{view_id}/remove": May.READ_CASES,
+    f"GET {_DESK}": May.READ_CASES,
+    f"GET {_DESK}/files.zip": May.READ_CASES,
+    f"GET {_DESK}/files/{{document_id}}": May.READ_CASES,
+    f"POST {_DESK}/assign": May.WORK_ON_CASES,
+    f"POST {_DESK}/notes": May.WORK_ON_CASES,
+    f"POST {_DESK}/requests": May.WORK_ON_CASES,
+    f"POST {_DESK}/decision": May.DRAFT_DECISIONS,
+    f"POST {_DESK}/check": May.CHECK_DECISIONS,
+    f"POST {_DESK}/resume": May.REPLAY,
+    "GET /desk/decisions": May.READ_CASES,
+    "POST /desk/decisions/{term_id}/release": May.RELEASE_DECISIONS,
+    "GET /desk/payments": May.READ_PAYMENTS,
+    "POST /desk/payments/{application_id}/refund": May.REFUND,
+    "GET /desk/stopped": May.REPLAY,
+    "POST /desk/stopped/{job_id}": May.REPLAY,
+    "GET /desk/figures": May.READ_FIGURES,
+    "GET /desk/figures.csv": May.READ_FIGURES,
+    "GET /desk/people": May.MANAGE_PEOPLE,
+    "POST /desk/people/{person_id}/role": May.MANAGE_PEOPLE,
+    "GET /desk/audit": May.READ_AUDIT,
 }
 ALLOWED: Mapping[str, Needs] = {**API, **PAGES}
 

@@ -88,6 +88,19 @@ def upgrade() -> None:
         sa.UniqueConstraint("programme_id", "name", name="terms_once"),
     )
     op.create_table(
+        "saved_views",
+        sa.Column("id", sa.Text(), nullable=False),
+        sa.Column("person_id", sa.Text(), nullable=False),
+        sa.Column("name", sa.Text(), nullable=False),
+        sa.Column("query", sa.Text(), nullable=False),
+        sa.Column("made_at", sa.Float(precision=53), nullable=False),
+        sa.ForeignKeyConstraint(
+            ["person_id"], ["people.id"], name=op.f("saved_views_person_id_of_people"), ondelete="CASCADE"
+        ),
+        sa.PrimaryKeyConstraint("id", name=op.f("saved_views_pk")),
+        sa.UniqueConstraint("person_id", "name", name="saved_views_once"),
+    )
+    op.create_table(
         "tickets",
         sa.Column("sha256", sa.Text(), nullable=False),
         sa.Column("person_id", sa.Text(), nullable=False),
@@ -392,6 +405,7 @@ def downgrade() -> None:
         batch_op.drop_index("applications_in_queue")
 
     op.drop_table("applications")
+    op.drop_table("saved_views")
     op.drop_table("tickets")
     op.drop_table("terms")
     op.drop_table("webhook_events")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 from starlette.requests import Request
 from starlette.responses import Response
@@ -15,7 +16,7 @@ from admissions.outside.payments import WORDS
 from admissions.web.pages import frame
 from admissions.web.pages.texts import money
 from admissions.web.visitor import Visitor
-from admissions.web.words import say
+from admissions.web.words import SENTENCES, say
 
 _OUTCOMES = {"accept": "ok", "wait_list": "wait", "reject": "off"}
 
@@ -115,25 +116,29 @@ async def show(request: Request, visitor: Visitor) -> Response:
     stages = stages_of(its, visitor.language)
     values = {
         "its": its, "look": look_of(its), "stages": stages, "stages_done": sum(each.is_done for each in stages), "kinds": KINDS,
-        "lines": [(_LOOKS.get(each.kind, "wait"), _line(visitor.language, each), each.at) for each in its.lines],
+        "lines": [(LINE_LOOKS.get(each.kind, "wait"), line_words(visitor.language, each.kind, each.values), each.at) for each in its.lines],
         "why": why_declined(its, visitor.language),
     }  # fmt: skip
     return frame.render(request, "status.html", values, version=version)
 
 
-_LOOKS = {
+LINE_LOOKS = {
     "verified": "ok", "paid": "ok", "completed": "ok", "mailed": "ok", "submitted": "ok", "files_refused": "dead", "failed": "held",
     "payment_declined": "late", "not_confirmed": "late", "requested": "late", "confirming": "run", "verifying": "run", "withdrawn": "off",
     "decided": "ok", "nothing_to_pay": "ok",
 }  # fmt: skip
 
 
-def _line(language: str, line: story.Line) -> str:
-    values = {
-        name: ", ".join(map(str, each)) if isinstance(each, list) else each
-        for name, each in line.values.items()
+def line_words(language: str, kind: str, values: dict[str, Any]) -> str:
+    """A line of history; one of a kind that has no sentence here is shown by its name."""
+    told = {
+        name: ", ".join(map(str, each)) if isinstance(each, list) else each for name, each in values.items()
     }
-    return say(language, f"line_{line.kind}", **values)
+    return (
+        say(language, f"line_{kind}", **told)
+        if f"line_{kind}" in SENTENCES[language]
+        else kind.replace("_", " ")
+    )
 
 
 def why_declined(its: Story, language: str) -> str:
