@@ -110,7 +110,7 @@ async def _document(tx: Tx, each: Planted, kind: str, title: str, staged: Staged
 async def _history(tx: Tx, each: Planted, files: list[tuple[str, str, Staged]]) -> None:
     at, chance = each.submitted_at, each.chance
     paid_at = at + chance.uniform(0.1, 0.9) * min(40_000, each.now - at)
-    ended_at = min(ended_at, each.now - 60)
+    ended_at = min(paid_at + 90_000, each.now - 60)
     lines: list[tuple[float, str, dict[str, Any]]] = [
         (at, "submitted", {"number": each.receipt, "documents": len(files)}), (at + 4, "verifying", {}),
     ]  # fmt: skip
