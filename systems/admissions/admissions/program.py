@@ -6,6 +6,7 @@ from admissions.core import hf
 from admissions.desk import finance, status
 from admissions.status import application_view
 from admissions.work import (
+    adding,
     agreeing,
     asking,
     completing,
@@ -19,6 +20,7 @@ from admissions.work import (
 )
 
 __all__ = [
+    "adding",
     "agreeing",
     "application_view",
     "asking",

@@ -18,6 +18,7 @@ from admissions.domain.states import State
 from admissions.ids import new_id
 from admissions.steps import happened, move
 from admissions.work import letters
+from admissions.work.adding import scan_added
 from admissions.work.withdrawing import withdraw as withdraw_saga
 from holdfast import Tx, within
 from holdfast.blobs import Staged
@@ -231,7 +232,9 @@ async def _add_later(tx: Tx, draft: Draft, kind: str, name: str, staged: Staged)
             asked[0][0],
         )
     await happened(tx, draft.id, "document_added", name=name)
-    if draft.state is State.NEEDS_FILES and not refused[1:]:
+    if draft.state is not State.NEEDS_FILES:
+        await scan_added.options(tx=tx).enqueue(draft.id, made)  # type: ignore[call-arg]  # its worker gives it the scanner
+    elif not refused[1:]:
         told = Uploaded(draft.id, [made], replaces=len(replaced))
         await hf.emit("document.uploaded", told, key=key_of(draft.id), tx=tx)
     return made

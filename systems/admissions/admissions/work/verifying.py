@@ -47,7 +47,7 @@ async def verify(event: Event[Uploaded], job: Job, look: Scanner) -> None:
         elif await state_of(tx, application_id) is not State.VERIFYING:  # that of an earlier attempt is ours
             return  # withdrawn meanwhile, or past this stage
     results = [
-        await job.step(f"scan:{each}", partial(_scan, look), each, guard=scanner)
+        await job.step(f"scan:{each}", partial(scan, look), each, guard=scanner)
         for each in await _unscanned(application_id)
     ]
     async with job.commit() as tx:
@@ -63,7 +63,7 @@ async def _unscanned(application_id: str) -> list[str]:
     return [found for (found,) in rows]
 
 
-async def _scan(look: Scanner, document_id: str) -> Result:
+async def scan(look: Scanner, document_id: str) -> Result:
     """Safe to repeat. Its result belongs to the bytes that were uploaded, and to no others."""
     async with hf.transaction() as tx:
         [(application_id, name, key, sha256)] = await tx.fetch(

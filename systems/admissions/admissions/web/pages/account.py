@@ -72,7 +72,9 @@ async def new_password(request: Request, visitor: Visitor) -> Response:
 
 
 async def end_login(request: Request, visitor: Visitor) -> Response:
-    await session_of(request).end_login((await frame.read(request))["login"])
+    name, session = (await frame.read(request))["login"], session_of(request)
+    if name in {each.name for each in await session.logins()}:
+        await session.end_login(name)
     return _done(request, visitor, "login_ended")
 
 
