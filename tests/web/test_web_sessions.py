@@ -369,6 +369,44 @@ async def test_a_login_commits_with_the_request(url):
             assert (await browser.get("/me")).text == "ada"
 
 
+@pytest.mark.parametrize("kept_in", ["sqlite", "postgres"], indirect=True)
+async def test_a_login_that_is_rolled_back_leaves_the_session_that_there_was(url):
+    async def failing(request):
+        session = session_of(request)
+        async with request_tx(request) as tx:
+            await session.login("eve", tx=tx)
+        if "cart" in session:
+            session["tries"] = 1
+        return PlainTextResponse("no", 503)
+
+    async def look(request):
+        session = session_of(request)
+        session.setdefault("cart", request.query_params.get("cart"))
+        return PlainTextResponse(f"{session.principal} {session['cart']} {session.get('tries')}")
+
+    async def log_in(request):
+        await session_of(request).login("ada")
+        return PlainTextResponse(request.scope["holdfast.csrf"]())
+
+    routes = [
+        Route("/fail", failing, methods=["POST"]),
+        Route("/login", log_in, methods=["POST"]),
+        Route("/look", look),
+    ]
+    async with Holdfast(url) as hf:
+        app = Sessions(
+            IdempotencyKeys(Starlette(routes=routes), hf), hf, exempt=["POST /fail", "POST /login"]
+        )
+        async with Browser(app) as browser:
+            assert "set-cookie" not in (await browser.post("/fail")).headers, "and a stranger is one still"
+            await browser.get("/look", params={"cart": "7"})
+            assert "set-cookie" not in (await browser.post("/fail")).headers
+            assert (await browser.get("/look")).text == "None 7 1"
+            await browser.post("/login")
+            assert (await browser.post("/fail")).status_code == 503
+            assert (await browser.get("/look")).text == "ada 7 1"
+
+
 @pytest.mark.parametrize("kept_in", ["redis"], indirect=True)
 async def test_redis_takes_no_part_in_a_transaction(hf):
     async with hf.transaction() as tx:

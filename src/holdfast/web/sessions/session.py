@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, MutableMapping
-from typing import Any
+from typing import Any, NamedTuple
 
 import msgspec
 
@@ -46,6 +46,15 @@ class Client(msgspec.Struct, frozen=True):
     agent: str | None
 
 
+class _Before(NamedTuple):
+    """What a session was before a login that may be rolled back."""
+
+    token: str | None
+    visit: Visit | None
+    data: dict[str, Any]
+    is_given: bool
+
+
 class Session(MutableMapping[str, Any]):
     """`session["cart"] = [7]`: a mapping of JSON values, written when the answer begins. `principal` is who has logged in.
 
@@ -58,6 +67,9 @@ class Session(MutableMapping[str, Any]):
         self._is_given = False  # the client shall get the token that it has not yet
         self._data: dict[str, Any] = {} if visit is None else msgspec.json.decode(visit.data)
         self._changes: dict[str, Any] = {}
+        self._before: _Before | None = (
+            None  # a login in a transaction, of which nobody knows yet whether it commits
+        )
         self.blocking = BlockingSession(self)
 
     # --- who ---
@@ -81,7 +93,8 @@ class Session(MutableMapping[str, Any]):
             data = {}  # it was somebody else's
         visit = self._new(id_of(token), principal, tenant, data)
         await self._begin(visit, tx)
-        self._data = data
+        before = self._before or _Before(self._token, self._visit, self._data, self._is_given)
+        self._data, self._before = data, None if tx is None else before
         self._go_on(token, visit)
 
     async def logout(self) -> None:
@@ -141,6 +154,7 @@ class Session(MutableMapping[str, Any]):
 
     async def save(self) -> None:
         """Write now what was changed. In a request that happens by itself, before the answer begins."""
+        await self._look_back()
         for turn in range(_TRIES):
             if not self._changes:
                 return
@@ -158,6 +172,16 @@ class Session(MutableMapping[str, Any]):
         raise StoreUnavailable(
             "The data of a session was changed again and again by others. Nothing was stored."
         )
+
+    async def _look_back(self) -> None:
+        """A login whose transaction was rolled back is none: the client keeps the session that it had."""
+        before, self._before = self._before, None
+        if before is None or self._visit is None or await self._visits.get(self._visit.id) is not None:
+            return
+        self._token, self._visit, self._is_given = before.token, before.visit, before.is_given
+        self._data = {
+            name: value for name, value in {**before.data, **self._changes}.items() if value is not _MISSING
+        }
 
     async def _read_again(self) -> bool:
         """Somebody else has written meanwhile: what he wrote under other names stays. False: it is over."""
@@ -230,6 +254,7 @@ class Session(MutableMapping[str, Any]):
         self._visit = Visit(**given, version=1, created_at=0.0, seen_at=0.0, until=0.0, last=0.0)
 
     def _forget(self) -> None:
+        self._before = None
         self._visit, self._data, self._changes = None, {}, {}
         self._token, self._is_given = new_token(), True
 
