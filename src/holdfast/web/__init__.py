@@ -8,6 +8,7 @@ from holdfast.web.limits.bodies import BodyLimits
 from holdfast.web.limits.counting import count_request, count_request_sync
 from holdfast.web.limits.rates import RateLimit, RateLimits
 from holdfast.web.limits.shedding import Shedding
+from holdfast.web.probes.ending import watchdog
 from holdfast.web.probes.probes import Probes, probes
 from holdfast.web.probes.report import Check, Report
 from holdfast.web.problems import Problem, ProblemError, Problems, problem_of
@@ -44,4 +45,5 @@ __all__ = [
     "request_session",
     "request_tx",
     "session_of",
+    "watchdog",
 ]
