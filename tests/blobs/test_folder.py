@@ -10,7 +10,7 @@ import sys
 
 import pytest
 
-from holdfast.blobs import BlobSettings, BlobUnavailable, LinkRefused, open_blobs
+from holdfast.blobs import BlobRefused, BlobSettings, BlobUnavailable, LinkRefused, open_blobs
 from holdfast.kernel.clock import now
 from holdfast.testing.conformance.blob_kit import names, whole
 
@@ -97,6 +97,17 @@ async def test_a_full_disk_is_for_now(place, monkeypatch):
     with pytest.raises(BlobUnavailable, match="No space left"):
         await place.put("x", b"x")
     monkeypatch.undo()
+    assert await names(place) == []
+
+
+async def test_what_is_taken_away_under_a_writer_is_told(place, folder):
+    async def content():
+        yield b"x"
+        for part in (folder / ".parts").iterdir():
+            part.unlink()
+
+    with pytest.raises(BlobRefused, match="No such file"):
+        await place.put("x", content())
     assert await names(place) == []
 
 

@@ -122,6 +122,24 @@ def test_doctor_knows_the_settings_of_probes_and_metrics(line, monkeypatch, tmp_
     assert [each["level"] for each in said(line)] == ["warn", "warn"]
     monkeypatch.setenv("HOLDFAST_WORKER_PROBE", "nonsense")
     assert "127.0.0.1:8000" in said(line)[0]["found"]
+    (tmp_path / "file").touch()
+    monkeypatch.setenv("HOLDFAST_METRICS_FOLDER", str(tmp_path / "file" / "folder"))
+    assert said(line)[1]["level"] == "bad"
+    assert "nothing can be written there" in said(line)[1]["found"]
+
+
+def test_doctor_asks_the_redis_of_sessions(line, monkeypatch, own_valkey):
+    monkeypatch.setenv("HOLDFAST_URL", "sqlite:///holdfast.db")
+    assert line("migrate") == 0
+
+    def told():
+        return [each["level"] for each in line.json("doctor")["checks"] if each["check"] == "sessions"]
+
+    assert told() == []
+    monkeypatch.setenv("HOLDFAST_SESSIONS_URL", own_valkey.url)
+    assert told() == ["ok"]
+    own_valkey.kill()
+    assert told() == ["bad"]
 
 
 def test_doctor_knows_whether_anybody_takes_spans(line, monkeypatch):

@@ -47,15 +47,15 @@ class FolderStore:
         target, known = self._place(name), Known(check_type(content_type))
         counted = Counted(content, length=check_length(length), sha256=sha256, most=most)
         part = self.path / _PARTS / new_id()
-        file: BinaryIO = await _in_thread(partial(self._begin, part))
+        file: BinaryIO = await _writing(partial(self._begin, part))
         try:
             try:
                 async for chunk in counted:
-                    await _in_thread(partial(file.write, chunk))
-                await _in_thread(partial(files.finish, file, known))
+                    await _writing(partial(file.write, chunk))
+                await _writing(partial(files.finish, file, known))
             finally:
                 file.close()
-            await _in_thread(partial(files.move_in, part, target, self.path))
+            await _writing(partial(files.move_in, part, target, self.path))
         except BaseException:
             part.unlink(missing_ok=True)
             raise
@@ -223,3 +223,11 @@ def _said() -> Iterator[None]:
 async def _in_thread(call: Callable[[], T]) -> T:
     with _said():
         return await call_in_thread(call)
+
+
+async def _writing(call: Callable[[], T]) -> T:
+    """Who writes looks for nothing: what is not there then is the folder itself, or was removed under us."""
+    try:
+        return await _in_thread(call)
+    except FileNotFoundError as error:
+        raise BlobRefused(f"The folder of the blobs could not do it: {error}") from error

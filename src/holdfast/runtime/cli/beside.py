@@ -1,4 +1,4 @@
-"""What `holdfast doctor` says of mail and of sealed columns: whether the server lets us in, and whether the keys are there."""
+"""What `holdfast doctor` says of mail, sealed columns and sessions: whether their servers let us in, and whether the keys are there."""
 
 from __future__ import annotations
 
@@ -8,13 +8,14 @@ from holdfast.kernel.errors import StoreError, UsageError
 from holdfast.mail.errors import MailError
 from holdfast.mail.settings import Folder, place
 from holdfast.runtime.app import Holdfast
+from holdfast.runtime.inside import inside
 from holdfast.runtime.mailing import carrier_for
 from holdfast.store.findings import Finding, bad, ok, warn
 
 
 async def examine(hf: Holdfast) -> list[Finding]:
     """Nothing is said of what a program does not have."""
-    return [*[each async for each in _mail(hf)], *[each async for each in _vault(hf)]]
+    return [each for examined in (_mail, _vault, _sessions) async for each in examined(hf)]
 
 
 async def _mail(hf: Holdfast) -> AsyncIterator[Finding]:
@@ -59,3 +60,19 @@ async def _vault(hf: Holdfast) -> AsyncIterator[Finding]:
             yield warn("vault", f"{column}: {old:,} values are under another key than {current!r}.", todo)
         else:
             yield ok("vault", f"{column}: all values are under the key {current!r}.")
+
+
+async def _sessions(hf: Holdfast) -> AsyncIterator[Finding]:
+    """Of web pages, where they are not in the database."""
+    elsewhere = inside(hf).visits_elsewhere
+    if elsewhere is None:
+        return
+    try:
+        await elsewhere.get("0" * 64)  # its scripts run, and what it holds can be read
+    except StoreError as error:
+        todo = (
+            "Mend it, or set HOLDFAST_SESSIONS_URL: until then requests with a session are answered with 503."
+        )
+        yield bad("sessions", str(error), todo)
+    else:
+        yield ok("sessions", f"{elsewhere!r} answers.")

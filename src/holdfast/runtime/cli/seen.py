@@ -6,12 +6,13 @@ import os
 from collections.abc import Iterator
 from ipaddress import ip_address
 from pathlib import Path
+from tempfile import TemporaryFile
 
 from holdfast.kernel.errors import UsageError
 from holdfast.kernel.tracing import is_traced, tracer
 from holdfast.observe.metrics.ledger import FOLDER
 from holdfast.runtime.port import has_metrics
-from holdfast.store.findings import Finding, ok, warn
+from holdfast.store.findings import Finding, bad, ok, warn
 from holdfast.web.serving import address
 
 _PROBE = "HOLDFAST_WORKER_PROBE"
@@ -49,13 +50,18 @@ def _folder(given: str) -> Iterator[Finding]:
     if not given:
         return
     folder = Path(given)
-    if folder.is_dir() and not os.access(folder, os.W_OK):
-        yield warn(
+    try:
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        with TemporaryFile(dir=folder):
+            pass
+    except OSError as error:
+        yield bad(
             _CHECK,
-            f"{FOLDER} is {given}, and nothing can be written there.",
-            "Make it writable for this user.",
+            f"{FOLDER} is {given}, and nothing can be written there: {error.strerror or error}.",
+            "Make it writable for this user: who counts does not start.",
         )
-    elif folder.is_dir() and folder.stat().st_mode & 0o002:
+        return
+    if folder.stat().st_mode & 0o002:
         yield warn(
             _CHECK,
             f"{FOLDER} is {given}, and everyone may write there.",
