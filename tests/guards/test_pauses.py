@@ -51,3 +51,18 @@ def test_a_limiter_counts_what_it_was_asked_for_and_told(clock):
     assert limiter.paused_share == pytest.approx(90 / 3600)
     limiter.succeeded(key="a")
     assert limiter.paused_share == pytest.approx(90 / 3600)
+
+
+def test_a_clock_that_is_behind_the_one_before_begins_it_anew(clock):
+    """A test under the manual clock may have run before one without: the share was below 0 then, and the fleet refused it."""
+    pauses = Pauses()
+    later = clock.monotonic() + 5000
+    pauses.add(later, later + 60)
+    pauses.add(later + 600, later + 660)
+    pauses.forget()
+    assert pauses.share() == 0
+    now = clock.monotonic()
+    pauses.add(now + 1, now + 37)
+    clock.advance(100)
+    pauses.add(clock.monotonic(), clock.monotonic() + 1)
+    assert pauses.share() == pytest.approx(36 / 3600)

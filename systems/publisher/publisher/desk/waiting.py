@@ -22,6 +22,7 @@ class Waiting:
 
 
 LATE = 60.0  # seconds after its time
+_IN_TURN = "It waits for its turn among your posts."
 
 
 async def why(post: PostRow) -> Waiting | None:
@@ -48,37 +49,35 @@ async def _held(post: PostRow, job: JobRecord, kind: str, *, is_late: bool) -> W
                 "held", (None if by is None else by.words) or "Publishing is paused.", None, is_late
             )
         case "guard":
-            return await _behind_guard(post.artist_id, kind, is_late=is_late)
+            words, until = await _behind_guard(post.artist_id) or (_IN_TURN, None)
+            return Waiting(kind, words, until, is_late)
         case "time":
-            return Waiting(kind, _of_time(post, job.attempt), None if by is None else by.until, is_late)
+            return await _until_a_time(post, job, kind, is_late=is_late)
         case "unknown_task":
             return Waiting(kind, "The publisher is being restarted.", None, is_late)
         case _:
             return Waiting(kind, "It is next in line.", None, is_late)
 
 
-def _of_time(post: PostRow, attempts: int) -> str:
-    if attempts == 0:
-        return "It waits for its time."
-    return f"{post.reason or 'The last try did not go well.'} It is tried again."
+async def _until_a_time(post: PostRow, job: JobRecord, kind: str, *, is_late: bool) -> Waiting:
+    """Its own time, the pause after a failed try, or one that DeviantArt has asked for."""
+    until = None if job.held_by is None else job.held_by.until
+    if job.attempt:
+        reason = post.reason or "The last try did not go well."
+        return Waiting(kind, f"{reason} It is tried again.", until, is_late)
+    if post.due_at is not None and post.due_at < await hf.now():  # its own time is not what it waits for
+        words, rest = await _behind_guard(post.artist_id) or (_IN_TURN, None)
+        return Waiting(kind, words, rest or until, is_late)
+    return Waiting(kind, "It waits for its time.", until, is_late)
 
 
-async def _behind_guard(artist_id: str, kind: str, *, is_late: bool) -> Waiting:
-    """DeviantArt limits this artist, or everybody."""
+async def _behind_guard(artist_id: str) -> tuple[str, float | None] | None:
+    """DeviantArt limits this artist, or everybody, and until when."""
     look = await hf.guards.look("deviantart", key=f"artist:{artist_id}")
     if str(look.state) != "closed":
-        return Waiting(
-            kind,
-            "DeviantArt has trouble: nobody is published until it is well again.",
-            look.paused_until,
-            is_late,
-        )
+        return "DeviantArt has trouble: nobody is published until it is well again.", look.paused_until
     if look.paused_until is not None:
-        return Waiting(
-            kind, "DeviantArt limits your account at the moment. Nothing to do.", look.paused_until, is_late
-        )
+        return "DeviantArt limits your account at the moment. Nothing to do.", look.paused_until
     if look.interval is not None:
-        return Waiting(
-            kind, f"DeviantArt limits you to one call in {look.interval:.0f} s. Nothing to do.", None, is_late
-        )
-    return Waiting(kind, "It waits for its turn among your posts.", None, is_late)
+        return f"DeviantArt limits you to one call in {look.interval:.0f} s. Nothing to do.", None
+    return None

@@ -37,6 +37,7 @@ class Answer:
 
     status: int
     body: Mapping[str, Any] | None
+    retry_after: str | None = None  # DeviantArt tells none usually
 
     @property
     def is_success(self) -> bool:

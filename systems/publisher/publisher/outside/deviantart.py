@@ -149,7 +149,7 @@ class DeviantArt:
         wrong = verdict(kind, answer)
         ANSWERS.add("ok" if wrong is None else wrong.kind)
         if wrong is not None:
-            raise error_of(wrong)
+            raise error_of(wrong, None if answer is None else answer.retry_after)
         return dict(answer.body or {}) if answer is not None else {}
 
     async def _sent(self, request: httpx2.Request) -> Answer | None:
@@ -160,7 +160,7 @@ class DeviantArt:
             raise Passing("DeviantArt cannot be reached.") from None
         except (httpx2.TransportError, httpx2.DecodingError):
             return None
-        return Answer(got.status_code, _object(got))
+        return Answer(got.status_code, _object(got), got.headers.get("retry-after"))
 
 
 def _grouped(pairs: _Pairs) -> dict[str, list[str]]:

@@ -10,9 +10,10 @@ class DeviantArtError(Exception):
 
     kind = Kind.PASSING
 
-    def __init__(self, reason: str = "", advice: str = "") -> None:
+    def __init__(self, reason: str = "", advice: str = "", retry_after: str | None = None) -> None:
+        """`retry_after` is as the answer has it, seconds or a date; the guard reads it, and takes no longer pause than is allowed."""
         super().__init__(reason)
-        self.reason, self.advice = reason, advice
+        self.reason, self.advice, self.retry_after = reason, advice, retry_after
 
 
 class AlreadyDone(DeviantArtError):
@@ -59,5 +60,5 @@ _TYPES: dict[Kind, type[DeviantArtError]] = {
 NOT_DONE = (Refused, AccessOver, UserLimited, AppLimited, Passing)
 
 
-def error_of(verdict: Verdict) -> DeviantArtError:
-    return _TYPES[verdict.kind](verdict.reason, verdict.advice)
+def error_of(verdict: Verdict, retry_after: str | None = None) -> DeviantArtError:
+    return _TYPES[verdict.kind](verdict.reason, verdict.advice, retry_after)

@@ -35,7 +35,8 @@ class Upload:
     type: str
 
 
-async def load(post_id: str) -> Due:
+async def load(post_id: str, *, replayed_by: str | None = None) -> Due:
+    """`replayed_by` is a job that runs: when its post has failed, an operator has replayed it."""
     async with hf.transaction() as tx:
         rows = await tx.fetch(
             "SELECT artist_id, state, title, details, only_stash, version FROM posts WHERE id = $1", post_id
@@ -43,9 +44,25 @@ async def load(post_id: str) -> Due:
     if not rows:
         raise Cancel("The post is gone.")
     [(artist_id, state, title, details, only_stash, version)] = rows
+    if state == State.FAILED and replayed_by is not None and await _taken_up(post_id, replayed_by):
+        state = State.SCHEDULED
     if State(state) not in (State.SCHEDULED, State.PUBLISHING, State.UNKNOWN):
         raise Cancel(f"The post is {state}.")
     return Due(post_id, artist_id, State(state), unpacked(title, details), bool(only_stash), version)
+
+
+async def _taken_up(post_id: str, job_id: str) -> bool:
+    """It goes on from where it was, unless its artist has changed the post since: what is uploaded would not be what is there."""
+    async with hf.transaction() as tx:
+        changed = await tx.execute(
+            "UPDATE posts SET state = 'scheduled', reason = '', advice = '' WHERE id = $1 AND job_id = $2 AND state = 'failed' "
+            "AND changed_at <= (SELECT max(at) FROM happenings WHERE post_id = $1 AND kind = 'failed')",
+            post_id,
+            job_id,
+        )
+        if changed:
+            await happened(tx, post_id, "scheduled", "Tried again by an operator")
+    return bool(changed)
 
 
 async def upload_of(post_id: str) -> Upload | None:

@@ -50,7 +50,7 @@ class Sent(msgspec.Struct, frozen=True):
 )
 async def publish(job: Job, post_id: str, site: DeviantArt) -> str:
     """The URL, or nothing when it was for sta.sh only."""
-    due = await posts.load(post_id)
+    due = await posts.load(post_id, replayed_by=job.id)
     guard = deviantart.keyed(due.artist_id)
     try:
         item = await job.step("submit", partial(_submit, site), post_id, guard=guard)
