@@ -122,6 +122,24 @@ class PostgresServer:
             else:
                 return
 
+    @classmethod
+    def standby(cls, primary: PostgresServer) -> PostgresServer:
+        """A replica that follows the primary."""
+        folder = Path(tempfile.mkdtemp(prefix="holdfast-standby-"))
+        server = cls(primary.binaries, folder, _free_port())
+        folder.chmod(0o755)
+        if (user := _server_user()) is not None:
+            os.chown(folder, user.pw_uid, user.pw_gid)
+        port = str(primary.port)
+        server.run(
+            "pg_basebackup", "-D", "data", "-R", "-c", "fast", "-h", "127.0.0.1", "-p", port, "-U", "postgres"
+        )
+        given = _SETTINGS | FAST | {"hot_standby": "on"}
+        options = " ".join(f"-c {name}={value}" for name, value in given.items())
+        options += f" -p {server.port} -k {folder}"
+        server.run("pg_ctl", "-D", "data", "-l", "log", "-w", "-o", options, "start")
+        return server
+
     def copy(self) -> Path:
         """A base copy of the data folder, as a backup has it; the server is stopped for it."""
         self.run("pg_ctl", "-D", "data", "-m", "fast", "-w", "stop")

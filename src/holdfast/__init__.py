@@ -24,6 +24,7 @@ from holdfast.sagas.plans import Undo
 from holdfast.sagas.running import RunningSaga
 from holdfast.store.event_records import Emitted
 from holdfast.store.ports import Tx
+from holdfast.store.reading import ReadTx
 from holdfast.store.records import JobRecord
 from holdfast.store.states import State
 from holdfast.views.cached import Aged
@@ -44,6 +45,7 @@ __all__ = [
     "JobRecord",
     "Middleware",
     "NotFound",
+    "ReadTx",
     "Reject",
     "Retry",
     "RunningSaga",

@@ -19,6 +19,7 @@ from holdfast.kernel.loops import LoopThread, call_from_thread, call_in_thread, 
 from holdfast.kernel.threads import sheltered
 from holdfast.kernel.waits import at_once
 from holdfast.store.ports import Store, Tx
+from holdfast.store.reading import ReadTx
 
 T = TypeVar("T")
 P = ParamSpec("P")
@@ -99,6 +100,12 @@ class Portal:
     ) -> Entered[BlockingTx]:
         """The block of a transaction, for this thread."""
         return Entered(self, block, lambda tx: BlockingTx(tx, self), instead)
+
+    def reading(
+        self, block: AbstractAsyncContextManager[ReadTx], *, instead: str = _ASYNC_FORM
+    ) -> Entered[BlockingReadTx]:
+        """The block of a snapshot, for this thread."""
+        return Entered(self, block, lambda tx: BlockingReadTx(tx, self), instead)
 
     def lent(self, block: AbstractAsyncContextManager[T], *, instead: str) -> Entered[T]:
         """Another block, for this thread."""
@@ -246,6 +253,17 @@ class BlockingTx:
             self._portal.run(partial(point.__aexit__, type(error), error, error.__traceback__))
             raise
         self._portal.run(partial(point.__aexit__, None, None, None))
+
+
+class BlockingReadTx:
+    """A snapshot for sync code: all that it reads is of one moment."""
+
+    def __init__(self, tx: ReadTx, portal: Portal) -> None:
+        self._inner, self._portal = tx, portal
+
+    def fetch(self, sql: str, /, *params: Any) -> list[tuple[Any, ...]]:
+        """Run one statement that reads; its rows."""
+        return self._portal.run(lambda: self._inner.fetch(sql, *params), instead=_OWN_TX)
 
 
 async def _nothing() -> None:

@@ -28,6 +28,7 @@ HoldfastError
 │   └── SagaMissing         there is no such saga, or not any more
 ├── VersionConflict         a key has another version than was expected: somebody else has changed it meanwhile
 ├── ViewBehind              a view has not read as far as was asked for, and the wait for it is over
+├── ReplicaBehind           a replica has not got what was asked for, and the wait for it is over
 ├── TransportUnavailable    the broker does not answer, or not in time: nobody knows whether it has the messages
 └── StoreError              the store could not do it
     ├── StoreUnavailable    not reachable, or not in time; nothing was stored, trying again is safe
@@ -167,6 +168,10 @@ class ViewBehind(HoldfastError):
     def __init__(self, message: str, *, row: object = None) -> None:
         super().__init__(message)
         self.row = row
+
+
+class ReplicaBehind(HoldfastError):
+    """A replica has not got what was asked for, and the wait for it is over."""
 
 
 class SagaUndone(NoResult):

@@ -32,7 +32,7 @@ from holdfast.jobs.working import Work
 from holdfast.kernel.awaits import block_around, by_context, must_await
 from holdfast.kernel.errors import StoreUnavailable, UsageError
 from holdfast.kernel.forks import tell_child
-from holdfast.kernel.names import check_name
+from holdfast.kernel.names import check_name, check_seconds
 from holdfast.kernel.service import Service
 from holdfast.kernel.spawn import over, spawn, to_its_end
 from holdfast.mail.settings import MailSettings, settings_of
@@ -64,6 +64,7 @@ from holdfast.runtime.inside import Inside
 from holdfast.runtime.logins import Logins
 from holdfast.runtime.mailing import ProgramMail
 from holdfast.runtime.outbox import OutboxView
+from holdfast.runtime.snapshots import AtLeast, event_id_of
 from holdfast.runtime.tenants import TenantsView
 from holdfast.runtime.vaulting import ProgramVault
 from holdfast.runtime.views import JobsView, QueuesView
@@ -71,6 +72,7 @@ from holdfast.runtime.workers import WorkersView
 from holdfast.sagas.sagas import Sagas
 from holdfast.sqlalchemy.engines import Engines
 from holdfast.store.ports import Store, Tx
+from holdfast.store.reading import ReadTx
 from holdfast.transport.port import Transport
 from holdfast.views.cache import Caches
 from holdfast.views.registry import ViewRegistry
@@ -92,6 +94,7 @@ class Holdfast(
     the store, and leaving closes it. A SQLite file brings its tables up to date by itself; on PostgreSQL that is done by
     `migrate`, once for each version. The rest may be said here or in the environment:
 
+    - `read_url="postgresql://…"`, HOLDFAST_READ_URL: a replica of the database, which `hf.snapshot()` reads.
     - `guards="redis://…"`, HOLDFAST_GUARDS_URL: where guards meet when the database shall not be troubled by them.
     - `cache="redis://…"`, HOLDFAST_CACHE_URL: where values of cached functions are kept then.
     - `sessions="redis://…"`, HOLDFAST_SESSIONS_URL: where those of web pages are.
@@ -105,6 +108,7 @@ class Holdfast(
         self,
         url: str | None = None,
         *,
+        read_url: str | None = None,
         guards: str | None = None,
         cache: str | None = None,
         sessions: str | None = None,
@@ -134,7 +138,7 @@ class Holdfast(
         self._entered = False
         self._leaving: asyncio.Task[None] | None = None
         self._workers: WeakSet[WorkerService] = WeakSet()
-        self._point_at(url)
+        self._point_at(locate(url, read_url=read_url))
 
     def _point_at(self, where: str | Location | None) -> None:
         """Use another database from now on, with the same tasks; not while this is open."""
@@ -265,6 +269,16 @@ class Holdfast(
     def transaction(self) -> AbstractAsyncContextManager[Tx]:
         """A transaction of the store's database: the block's end commits, an exception rolls back."""
         return self.store.transaction()
+
+    def snapshot(
+        self, *, at_least: AtLeast | None = None, wait: float = 2.0
+    ) -> AbstractAsyncContextManager[ReadTx]:
+        """Read what was committed up to now: `async with hf.snapshot() as tx: await tx.fetch(…)`. All of it is of one moment.
+
+        It never waits for the write lock of a SQLite file. With `read_url` it reads the replica: `at_least` is then an event that must have
+        arrived there, such as what `hf.emit` returned, and with it all that its transaction has written. After `wait` seconds ReplicaBehind is raised.
+        """
+        return self.store.snapshot(at_least=event_id_of(at_least), wait=check_seconds("wait", wait))
 
     def sqlalchemy(self) -> AsyncEngine:
         """SQLAlchemy's engine over this database: on SQLite over Holdfast's own connections, on PostgreSQL over asyncpg."""

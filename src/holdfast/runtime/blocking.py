@@ -8,11 +8,12 @@ from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
 from holdfast.events.catalog import EventType
 from holdfast.events.emitting import Item
 from holdfast.fleet.locks import Lock
-from holdfast.jobs.blocking import BlockingTx, Blocks, Portal
+from holdfast.jobs.blocking import BlockingReadTx, BlockingTx, Blocks, Portal
 from holdfast.jobs.handle import Handle
 from holdfast.jobs.task import Bound, Call, Task
 from holdfast.kernel.awaits import block_around
 from holdfast.runtime.inside import inside
+from holdfast.runtime.snapshots import AtLeast
 from holdfast.store.event_records import Emitted
 from holdfast.store.records import Lease
 
@@ -105,6 +106,13 @@ class Blocking:
         """A transaction of the store's database for this thread: `tx` is also what `enqueue_sync` takes."""
         block = self._hf.transaction()
         return self._portal.entered(block, instead="`async with hf.transaction() as tx`")
+
+    def snapshot(
+        self, *, at_least: AtLeast | None = None, wait: float = 2.0
+    ) -> AbstractContextManager[BlockingReadTx]:
+        """`with hf.blocking.snapshot() as tx:` read what was committed up to now, and write nothing."""
+        block = self._hf.snapshot(at_least=at_least, wait=wait)
+        return self._portal.reading(block, instead="`async with hf.snapshot() as tx`")
 
     def lock(self, name: str, *, lease: float = 30.0, wait: float = 0.0) -> AbstractContextManager[Lease]:
         """`with hf.blocking.lock("report") as lease:` a lock that the whole fleet respects.

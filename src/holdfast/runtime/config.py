@@ -37,26 +37,47 @@ class Location(msgspec.Struct, frozen=True):
     address: str  # a file's path, or a URL
     listen_url: str | None = None  # where to listen for wake-ups, when a pooler stands before the database
 
+    read_url: str | None = None  # a replica, for snapshots
+
     def __repr__(self) -> str:
         return masked(self.address)
 
 
-def locate(url: str | None = None, environment: Mapping[str, str] = os.environ) -> Location:
+def locate(
+    url: str | None = None, environment: Mapping[str, str] = os.environ, *, read_url: str | None = None
+) -> Location:
     """The first that is given: the argument, HOLDFAST_URL, DATABASE_URL, the default.
 
-    HOLDFAST_LISTEN_URL leads to the same PostgreSQL without the pooler that the others may go through.
+    HOLDFAST_LISTEN_URL leads to the same PostgreSQL without the pooler that the others may go through, and `read_url`, or
+    HOLDFAST_READ_URL, to a replica of it.
     """
     given = _given(url, environment)
     scheme = given.partition("://")[0].lower()
     if scheme == "sqlite":
+        if read_url is not None:
+            raise UsageError(
+                "read_url names a replica, and a SQLite file has none: snapshots read the file itself. Leave it out."
+            )
         return Location("sqlite", _path(given))
     if scheme.partition("+")[0] in ("postgres", "postgresql"):
         listen = environment.get("HOLDFAST_LISTEN_URL") or None
         address = f"postgresql://{given.partition('://')[2]}"
         _check_places(address)
         parse(address)
-        return Location("postgres", address, listen)
+        return Location("postgres", address, listen, _replica(read_url, environment))
     raise UsageError(f"{masked(given)!r} names no database that Holdfast knows. Such as: {_ACCEPTED}.")
+
+
+def _replica(url: str | None, environment: Mapping[str, str]) -> str | None:
+    given = url or environment.get("HOLDFAST_READ_URL")
+    if not given:
+        return None
+    if given.partition("://")[0].lower().partition("+")[0] not in ("postgres", "postgresql"):
+        raise UsageError(f"read_url names a replica of the PostgreSQL; got {masked(given)!r}.")
+    address = f"postgresql://{given.partition('://')[2]}"
+    _check_places(address)
+    parse(address)
+    return address
 
 
 def names_database(environment: Mapping[str, str] = os.environ) -> bool:
@@ -194,4 +215,4 @@ def open_store(location: Location) -> Store:
         from holdfast.store.postgres.store import PostgresStore  # noqa: PLC0415
     except ImportError as error:
         raise UsageError("PostgreSQL needs its driver: install holdfast[postgres].") from error
-    return PostgresStore(location.address, listen_url=location.listen_url)
+    return PostgresStore(location.address, listen_url=location.listen_url, read_url=location.read_url)

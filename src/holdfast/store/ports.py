@@ -16,6 +16,7 @@ from holdfast.store.findings import Finding
 from holdfast.store.flag_ports import Flags
 from holdfast.store.fleet_ports import Guards, Keys, Leases, Schedules, Sessions
 from holdfast.store.job_ports import Claims, Dead, History, Holds, Jobs, Queues, Steps, Tenants, Wakeups
+from holdfast.store.reading import ReadTx
 from holdfast.store.records import (
     AuditEntry,
 )
@@ -138,6 +139,14 @@ class Store(Protocol):
 
     def transaction(self) -> AbstractAsyncContextManager[Tx]:
         """A transaction of our own; the block's end commits, an exception rolls back."""
+
+    def snapshot(
+        self, *, at_least: str | None = None, wait: float = 2.0
+    ) -> AbstractAsyncContextManager[ReadTx]:
+        """What was committed up to now, to be read only: it waits for nobody, and nobody for it.
+
+        `at_least`: the id of an event that was committed. A replica that has not got it is waited for, and after `wait` seconds ReplicaBehind is raised.
+        """
 
     async def joined(self, tx: object) -> Tx:
         """The caller's transaction, of whichever kind, for statements of others beside those of the verbs."""

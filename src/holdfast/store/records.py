@@ -132,6 +132,10 @@ def check_id(job_id: object) -> None:
         )
 
 
+def is_id(text: object) -> bool:
+    return type(text) is str and _ID.fullmatch(text) is not None
+
+
 def is_prefix(text: object) -> bool:
     """Whether an id may begin so; eight characters at least, or it says too little."""
     if type(text) is not str or not 8 <= len(text) <= len(FIRST_ID):

@@ -97,6 +97,8 @@ _PROBLEMS: tuple[tuple[type[BaseException], Problem], ...] = (
         detail="It has text, a number, a depth or a size that is not taken. Nothing was stored.")),
     (e.ViewBehind, Problem(
         status=503, title="The latest change cannot be shown yet", code="VIEW_BEHIND", retry_after=1)),
+    (e.ReplicaBehind, Problem(
+        status=503, title="The latest change cannot be shown yet", code="REPLICA_BEHIND", retry_after=1)),
 )  # fmt: skip
 
 

@@ -39,6 +39,7 @@ from holdfast.store.postgres.queues import Queues
 from holdfast.store.postgres.sagas import Sagas
 from holdfast.store.postgres.schedules import Schedules
 from holdfast.store.postgres.sessions import Sessions
+from holdfast.store.postgres.snapshot import Snapshot
 from holdfast.store.postgres.steps import Steps
 from holdfast.store.postgres.strays import Strays
 from holdfast.store.postgres.tenants import Tenants
@@ -57,9 +58,19 @@ T = TypeVar("T")
 class PostgresStore:
     """Everything that is kept, in the schema `holdfast` of one database. No I/O until `open`."""
 
-    def __init__(self, url: str | Target, *, listen_url: str | None = None) -> None:
-        """`listen_url` leads to the same server without a pooler in between, for the one connection that listens."""
+    def __init__(
+        self,
+        url: str | Target,
+        *,
+        listen_url: str | None = None,
+        read_url: str | Target | None = None,
+    ) -> None:
+        """`listen_url` leads to the same server without a pooler in between, for the one connection that listens.
+
+        `read_url` leads to a replica of it, which snapshots read.
+        """
         self._target = url if isinstance(url, Target) else parse(url)
+        self._reads_at = parse(read_url) if isinstance(read_url, str) else read_url
         self._listens_at = parse(listen_url) if listen_url else self._target
         self._make()
         tell_child(self)
@@ -67,13 +78,15 @@ class PostgresStore:
     def forked(self) -> None:
         """In a child: it is closed, whatever the parent was doing with it, and can be opened."""
         pool = self.database.pool
-        keep([self.database, self.wakeups])
+        keep([self.database, self.replica, self.wakeups])
         self._make()
         self.database.pool.is_forked = pool.is_open or pool.is_forked
 
     def _make(self) -> None:
         """All that it consists of, not open yet."""
         self.database = Database(self._target)
+        self.replica = None if self._reads_at is None else Database(self._reads_at)
+        self._is_replica_known = False
         self.wakeups = Wakeups(self.database, self._listens_at)
         self.endings = Endings(self.database)
         self._id: str | None = None
@@ -111,6 +124,8 @@ class PostgresStore:
         """Check that the server can keep the promises, and that its tables fit. Missing ones are `migrate`'s business."""
         await self._leave_behind()
         self.database.pool.start()
+        if self.replica is not None:
+            self.replica.pool.start()  # it need not be there yet
         try:
             _check(await self.database.read(_settings))
             self.database.missing = await self.pending()
@@ -142,6 +157,8 @@ class PostgresStore:
         try:
             await self.wakeups.stop()
         finally:
+            if self.replica is not None:
+                await self.replica.pool.stop()
             await self.database.pool.stop()
 
     async def migrate(self) -> list[str]:
@@ -167,9 +184,32 @@ class PostgresStore:
     def transaction(self) -> PostgresTx:
         return PostgresTx(self.database, self.wakeups.hint)
 
+    def snapshot(self, *, at_least: str | None = None, wait: float = 2.0) -> Snapshot:
+        """On the primary everything that was committed before is there."""
+        if self.replica is None:
+            return Snapshot(self.database, check=self._check_snapshot, at_least=None, wait=wait)
+        return Snapshot(self.replica, check=self._check_replica, at_least=at_least, wait=wait)
+
+    async def _check_snapshot(self) -> None:
+        self.database.blocks.check_free()
+
+    async def _check_replica(self) -> None:
+        """Once: that it is a copy of this database, and not of another."""
+        await self._check_snapshot()
+        assert self.replica is not None
+        if self._is_replica_known:
+            return
+        if await _identify(self.replica) != await self.id():
+            raise UnsupportedStore(
+                "read_url leads to another database than that of this Holdfast. Name a replica of it."
+            )
+        self._is_replica_known = True
+
     def twin(self) -> PostgresStore:
         """With few connections of its own: those of asyncpg belong to one loop."""
-        return PostgresStore(msgspec.structs.replace(self.database.target, pool_size=2))
+        small = msgspec.structs.replace(self.database.target, pool_size=2)
+        reads = None if self._reads_at is None else msgspec.structs.replace(self._reads_at, pool_size=2)
+        return PostgresStore(small, read_url=reads)
 
     def pool_use(self) -> PoolUse:
         return self.database.pool.use()

@@ -38,6 +38,8 @@ class Executor(Protocol):
 class PostgresTx:
     """`tx.execute`, `tx.fetch`, and what the verbs write through `tx=`: all of it commits together, or none."""
 
+    begins = _BEGIN
+
     def __init__(self, database: Database, hint: Callable[[set[str]], None]) -> None:
         self.database, self._hint = database, hint
         self.news: set[str] = set()  # queues in which it has stored jobs
@@ -55,9 +57,12 @@ class PostgresTx:
         if self._connection is not None:
             raise UsageError("A transaction is entered once. Ask for another with transaction().")
         self.database.blocks.check_free()
-        self._connection = await self.database.begin(_BEGIN)
-        self._ended, self._owner = None, self.database.blocks.enter(self)
+        self._connection = await self.database.begin(self.begins)
+        self._ended, self._owner = None, self._enter_block()
         return self
+
+    def _enter_block(self) -> object:
+        return self.database.blocks.enter(self)
 
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None

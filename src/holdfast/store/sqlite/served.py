@@ -22,7 +22,7 @@ from holdfast.store.sqlite.connection import Db, explain
 
 T = TypeVar("T")
 
-_CLOSED = "The store was closed before this was done. Nothing was stored."
+CLOSED = "The store was closed before this was done. Nothing was stored."
 _NOT_OPEN = "The store is not open. Use it inside `async with`, or call open() first."
 LOCK_WAIT = 10.0  # seconds: longer than any transaction of ours may hold the lock
 
@@ -77,7 +77,7 @@ class Served:
         """Return when it serves. Whoever gives up waiting, or is told of a failure, stops it."""
         await self._ready
         if self._dismissed:
-            raise NotOpen(_CLOSED)
+            raise NotOpen(CLOSED)
 
     async def stop(self) -> None:
         """What was asked before is still done. Whoever asks again waits for the same end."""
@@ -108,7 +108,7 @@ class Served:
     def _put(self, item: object) -> None:
         self.check()
         if not self._hand_over(item):
-            raise NotOpen(_CLOSED)
+            raise NotOpen(CLOSED)
 
     def _hand_over(self, item: object) -> bool:
         """Whether the thread will answer. It is either given the item or not: what is refused here is never done."""
@@ -145,7 +145,7 @@ class Served:
         try:
             yield from self._patient_open()
         except Exception as error:  # noqa: BLE001  whoever waits for the store is told
-            yield from self._leave(NotOpen(_CLOSED))
+            yield from self._leave(NotOpen(CLOSED))
             deliver([(ready, explained(error))])
             return
         self._serves = True
@@ -156,7 +156,7 @@ class Served:
         except Exception as error:
             yield from self._die(error)
             raise
-        yield from self._leave(NotOpen(_CLOSED))
+        yield from self._leave(NotOpen(CLOSED))
 
     def _patient_open(self) -> Body:
         waited = 0.0  # really, whatever clock a test holds: another process has the lock

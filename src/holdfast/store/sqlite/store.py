@@ -39,6 +39,7 @@ from holdfast.store.sqlite.sagas import Sagas
 from holdfast.store.sqlite.schedules import Schedules
 from holdfast.store.sqlite.served import Work
 from holdfast.store.sqlite.sessions import Sessions
+from holdfast.store.sqlite.snapshot import Snapshot, Snapshots
 from holdfast.store.sqlite.steps import Steps
 from holdfast.store.sqlite.strays import Strays
 from holdfast.store.sqlite.tenants import Tenants
@@ -68,7 +69,7 @@ class SqliteStore:
     def forked(self) -> None:
         """In a child: it is closed, whatever the parent was doing with it, and can be opened."""
         was_open = self._writer.is_forked or (self._writer.is_begun and not self._writer.is_spent)
-        keep([self._writer, self._reader])
+        keep([self._writer, self._reader, self._snapshots])
         self._make()
         self._writer.is_forked = self._reader.is_forked = was_open
 
@@ -76,6 +77,7 @@ class SqliteStore:
         """All that it consists of, not open yet."""
         self._lock = new_lock()  # who opens: several loops may do so at once
         self._writer, self._reader = self._new_threads()
+        self._snapshots: Snapshots | None = None
         self.wakeups = Wakeups(self.path, partial(self._opened, reading=True), self.check)
         self.jobs = Jobs(self)
         self.claims = Claims(self)
@@ -159,6 +161,8 @@ class SqliteStore:
         """One after the other: who leaves a file last tidies it up, and that is the writer's."""
         writer.leaving = True
         try:
+            if (snapshots := self._take_snapshots()) is not None:
+                await snapshots.stop()
             reading = reader.dismiss()
             self.wakeups.stop()  # not before: from now on whoever wants to wait is refused
             await reading
@@ -169,9 +173,16 @@ class SqliteStore:
 
     def _dismiss(self, writer: Writer, reader: Reader) -> None:
         """Whoever waited was cancelled. They end without it."""
+        if (snapshots := self._take_snapshots()) is not None:
+            snapshots.dismiss()
         reader.dismiss()
         self.wakeups.stop()
         writer.dismiss()
+
+    def _take_snapshots(self) -> Snapshots | None:
+        with self._lock:
+            found, self._snapshots = self._snapshots, None
+        return found
 
     async def migrate(self) -> list[str]:
         """A SQLite store does this when it opens; so this opens it, when it is not open yet."""
@@ -220,6 +231,19 @@ class SqliteStore:
     def new_reader(self) -> Db:
         """A connection for reading, whose owner closes it. The store is open."""
         return self._opened(reading=True)
+
+    def snapshot(self, *, at_least: str | None = None, wait: float = 2.0) -> Snapshot:  # noqa: ARG002
+        """Everything that was committed before is there."""
+        return Snapshot(self._serving_snapshots)
+
+    def _serving_snapshots(self) -> Snapshots:
+        self.check()
+        self.check_free()
+        with self._lock:
+            if self._snapshots is None or self._snapshots.is_spent:
+                self._snapshots = Snapshots(partial(self._opened, reading=True))
+                self._snapshots.begin()
+            return self._snapshots
 
     def twin(self) -> SqliteStore:
         """Itself: its threads answer on the loop of whoever asks."""

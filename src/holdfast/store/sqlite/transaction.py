@@ -108,7 +108,7 @@ class SqliteTx:
 
     @must_await("tx.fetch", to=of_tx)
     async def fetch(self, sql: str, /, *params: Any) -> list[Row]:
-        return await self._own_statement(_rows, sql, params)
+        return await self._own_statement(rows_of, sql, params)
 
     def savepoint(self) -> Savepoint:
         """`async with tx.savepoint():` an exception takes back what the block has done, and the transaction goes on."""
@@ -183,17 +183,17 @@ class SqliteTx:
 
 def _execute(db: Db, sql: str, params: tuple[Any, ...]) -> int:
     before = db.connection.total_changes()
-    _rows(db, sql, params)
+    rows_of(db, sql, params)
     # changes() leaves out what triggers wrote, and stays as it was when a statement writes nothing.
     return db.connection.changes() if db.connection.total_changes() != before else 0
 
 
 def _many(db: Db, sql: str, rows: tuple[tuple[Any, ...], ...]) -> None:
     for row in rows:
-        _rows(db, sql, row)
+        rows_of(db, sql, row)
 
 
-def _rows(db: Db, sql: str, params: tuple[Any, ...]) -> list[Row]:
+def rows_of(db: Db, sql: str, params: tuple[Any, ...]) -> list[Row]:
     sql, params = with_arrays(sql, params)
     cursor, named = db.connection.cursor(), _named(params)
     cursor.exec_trace = _only_one(frozenset(named))

@@ -61,6 +61,7 @@ from holdfast.testing.conformance.sagas import SagasConformance
 from holdfast.testing.conformance.savepoints import SavepointsConformance
 from holdfast.testing.conformance.schedules import SchedulesConformance
 from holdfast.testing.conformance.schema import SchemaConformance
+from holdfast.testing.conformance.snapshots import SnapshotsConformance
 from holdfast.testing.conformance.steps import StepsConformance, UnknownConformance
 from holdfast.testing.conformance.stories import StoriesConformance
 from holdfast.testing.conformance.strays import StraysConformance
@@ -125,6 +126,7 @@ __all__ = [
     "SharedGuardsConformance",
     "SharedVisitsConformance",
     "SharesGuards",
+    "SnapshotsConformance",
     "SqliteHarness",
     "StepsConformance",
     "StoreConformance",
@@ -151,6 +153,7 @@ class StoreConformance(
     HoldsConformance,
     HeldConformance,
     DeadConformance,
+    SnapshotsConformance,
     StepsConformance,
     CallsConformance,
     StoriesConformance,
