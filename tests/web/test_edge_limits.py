@@ -69,6 +69,23 @@ async def test_persons_are_counted_when_they_are_known(hf):
         assert (await http.get("/orders", headers=ada)).status_code == 200
 
 
+async def test_sockets_are_counted_too(hf):
+    opened, sent = [], []
+
+    async def socket(scope, receive, send):
+        opened.append(scope["path"])
+
+    async def send(message):
+        sent.append(message)
+
+    app = RateLimits(socket, hf, [RateLimit("live", requests=2, seconds=600, routes=["GET /live/{id}"])])
+    for path in ("/live/1", "/live/2", "/live/3", "/other"):
+        scope = {"type": "websocket", "headers": [], "client": ("192.0.2.1", 1), "path": path}
+        await app(scope, None, send)
+    assert opened == ["/live/1", "/live/2", "/other"]
+    assert sent == [{"type": "websocket.close", "code": 1013, "reason": "Too many requests"}]
+
+
 async def test_processes_share_a_limit(url):
     one, two = Holdfast(url), Holdfast(url)
     apps = [RateLimits(echo, each, [RateLimit("api", requests=10, seconds=600)]) for each in (one, two)]

@@ -47,7 +47,7 @@ class Routes:
         self._routes = [Route(pattern) for pattern in patterns]
 
     def find(self, scope: Scope) -> str | None:
-        method, path = scope["method"], path_of(scope)
+        method, path = scope.get("method", "GET"), path_of(scope)  # a socket begins as a GET
         return next((route.name for route in self._routes if route.fits(method, path)), None)
 
 

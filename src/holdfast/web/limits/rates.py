@@ -20,11 +20,13 @@ from holdfast.web.idempotency.whose import principal_of
 from holdfast.web.limits.addresses import Addresses
 from holdfast.web.limits.counting import IN_SCOPE, key_of
 from holdfast.web.limits.refusal import refusal
+from holdfast.web.problems import Problem
 from holdfast.web.routes import Routes
 
 Who: TypeAlias = Callable[[Scope], str | None]
 _PATIENCE = 0.5  # seconds that a request waits at most, for the first share of the fleet's quota
 _KEYS = 100_000  # of each limit, in one process
+_LATER = 1013  # why a socket is closed: try again later
 
 
 class Program(Protocol):
@@ -66,7 +68,7 @@ class RateLimits:
     """Middleware: `app = RateLimits(app, hf, [RateLimit("api", requests=100)])`. Beyond a limit it answers 429, and when to come back.
 
     Limits are the guards' limiters, shared by all processes on the database (or Redis); when that is away, each process goes on with
-    its share. `proxies` are the networks whose `X-Forwarded-For` is believed. Answers tell `RateLimit-Policy` and `RateLimit`.
+    its share. The handshake of a WebSocket counts as a GET. `proxies` are the networks whose `X-Forwarded-For` is believed. Answers tell `RateLimit-Policy` and `RateLimit`.
     """
 
     def __init__(
@@ -89,7 +91,7 @@ class RateLimits:
         return self._addresses.key if by == "address" else principal_of
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if scope["type"] != "http":
+        if scope["type"] not in ("http", "websocket"):
             await self._app(scope, receive, send)
             return
         told: list[tuple[bytes, bytes]] = []
@@ -104,7 +106,7 @@ class RateLimits:
             except RateLimited as refused:
                 note("request.limited", limit=limit.name, key=key)
                 problem = refusal(limit.requests, limit.seconds, refused.retry_after)
-                await problem.send(scope, send, fields=_told(limit, limiter, key))
+                await _turn_away(problem, scope, send, _told(limit, limiter, key))
                 return
             told = _told(limit, limiter, key)  # of several, the last: the one named most narrowly comes last
         if self._by_handlers:
@@ -128,6 +130,14 @@ def _told(limit: RateLimit, limiter: Limiter, key: str) -> list[tuple[bytes, byt
     return [
         (name.lower().encode(), value.encode()) for name, value in fields.items() if name != "Retry-After"
     ]
+
+
+async def _turn_away(problem: Problem, scope: Scope, send: Send, fields: list[tuple[bytes, bytes]]) -> None:
+    """A socket is closed before it opens, which servers answer with 403: scripts of a page would not see more."""
+    if scope["type"] == "http":
+        await problem.send(scope, send, fields=fields)
+    else:
+        await send({"type": "websocket.close", "code": _LATER, "reason": problem.title})
 
 
 def _telling(send: Send, fields: list[tuple[bytes, bytes]]) -> Send:
