@@ -43,7 +43,7 @@ from holdfast.kernel.randomness import jittered
 from holdfast.kernel.spawn import over, spawn, to_its_end
 from holdfast.kernel.telemetry import is_heard, note
 from holdfast.kernel.threads import ThreadCall, Threads
-from holdfast.kernel.tracing import Span, tracer
+from holdfast.kernel.tracing import Span, Tracer, tracer
 from holdfast.kernel.waits import Telling
 from holdfast.store.ports import Store
 from holdfast.store.records import Claim, Lease
@@ -83,7 +83,8 @@ class Executor:
         _begin(run)
         ending: Ending | None = None
         try:
-            ending = await Telling(self._ending(run), partial(self._waits, run, waits))
+            work = self._ended(run) if (tracing := tracer()) is None else self._traced(tracing, run)
+            ending = await Telling(work, partial(self._waits, run, waits))
             if not isinstance(ending, WRITES_NOTHING):
                 run.ending = ending
             if run.attempt is not None and run.attempt.steps is not None:
@@ -147,9 +148,7 @@ class Executor:
         if run.stop is None:
             await look.all_answered()
 
-    async def _ending(self, run: Run) -> Ending:
-        if (tracing := tracer()) is None:
-            return await self._ended(run)
+    async def _traced(self, tracing: Tracer, run: Run) -> Ending:
         with tracing.runs(run.claim) as span:
             ending = await self._ended(run, span)
             span.ended(ending)
