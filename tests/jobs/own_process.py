@@ -80,7 +80,7 @@ def control(how: str) -> None:
     }[how]
 
 
-@hf.task(process=True, timeout=2.0, retry=ONCE)
+@hf.task(process=True, timeout=8.0, retry=ONCE)
 def have_children(folder: str) -> None:
     """It waits for one that it has started; both must end with it."""
     child = subprocess.Popen(["sleep", "1000"])

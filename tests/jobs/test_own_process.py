@@ -108,7 +108,7 @@ async def test_control_exceptions_cross_over(shop):
 async def test_what_it_has_started_ends_with_it(shop, tmp_path):
     async with shop.hf.worker():
         with pytest.raises(JobDead, match="took longer than its timeout"):
-            await (await shop.have_children.enqueue(str(tmp_path))).result(20)
+            await (await shop.have_children.enqueue(str(tmp_path))).result(40)
     pid = int((tmp_path / "pid").read_text())
     await until(lambda: is_over(pid))
 
