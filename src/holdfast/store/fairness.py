@@ -21,6 +21,9 @@ class Arrived(Protocol):
 T = TypeVar("T", bound=Arrived)
 Place: TypeAlias = tuple[str, str]  # a queue and a tenant; jobs without a tenant are those of ""
 
+ONE = (
+    1  # ready job of a tenant is enough to go on from: the claim that takes it fills the window that it knows
+)
 PLACES = 100  # places of which one promote takes some, at most
 _START: Place = ("", "")
 

@@ -11,7 +11,7 @@ from holdfast.kernel.errors import HoldfastError
 from holdfast.kernel.telemetry import note
 from holdfast.store.batching import is_one_items_fault
 from holdfast.store.edge import checked
-from holdfast.store.fairness import Tour, choose, is_crowd, room_for
+from holdfast.store.fairness import ONE, Tour, choose, is_crowd, room_for
 from holdfast.store.postgres import gates, held, tenants
 from holdfast.store.postgres.candidates import (
     IN_ORDER,
@@ -93,7 +93,7 @@ def repair(missed: Missed, *, window: int) -> Procedure[int]:
     """A key that another has just now is looked at in the next round."""
     lacking = yield from take_chain(missed.keys)
     ready = yield from pass_on([key for key in missed.keys if key not in lacking], window=window)
-    return ready + (yield from fill_windows(missed.places, window=window))
+    return ready + (yield from fill_windows(missed.places, window=ONE))
 
 
 @checked
@@ -213,7 +213,7 @@ class Holds(Subject):
 
     async def repair(self, *, limit: int = 500) -> int:
         await self._database.atomic(tenants.repair, repeatable=True)
-        missed = await self._database.read(partial(find_missed, window=WINDOW, limit=limit))
+        missed = await self._database.read(partial(find_missed, window=ONE, limit=limit))
         if not missed.keys and not missed.places:
             return 0
         return await self._database.atomic(partial(repair, missed, window=WINDOW), repeatable=True)

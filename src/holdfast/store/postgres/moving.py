@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from holdfast.store import saga_verdicts
+from holdfast.store.fairness import ONE
 from holdfast.store.moving import Move, Place, place_after
 from holdfast.store.postgres.locks import Keys
 from holdfast.store.postgres.moves import Locked, lock_job
-from holdfast.store.postgres.promotion import WINDOW, fill_windows, pass_on
+from holdfast.store.postgres.promotion import fill_windows, pass_on
 from holdfast.store.statements import Procedure, Statement
 from holdfast.store.states import Held, State
 
@@ -31,7 +32,7 @@ def move(job_id: str, wish: Move) -> Procedure[State | None]:
         if has_slot:
             yield from pass_on([Keys(None, concurrency)])
         if tenant is not None and before is None:
-            yield from fill_windows([(queue, tenant)], window=WINDOW)
+            yield from fill_windows([(queue, tenant)], window=ONE)
     return State.QUEUED
 
 

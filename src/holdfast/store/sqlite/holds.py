@@ -9,12 +9,12 @@ import msgspec
 
 from holdfast.kernel.errors import CommitUnknown
 from holdfast.store.edge import checked
-from holdfast.store.fairness import Place, Tour, braid, choose, is_crowd, of_each, places_for, room_for
+from holdfast.store.fairness import ONE, Place, Tour, braid, choose, is_crowd, of_each, places_for, room_for
 from holdfast.store.ladder import Waiting
 from holdfast.store.records import Claim, Ended, Gated, JobRecord, queued_among, with_reasons
 from holdfast.store.sqlite import finishes, gates, held, moves, settling, tenants
 from holdfast.store.sqlite.connection import Db
-from holdfast.store.sqlite.moves import WINDOW, Freed, expire_queued, fill_window, look, pass_on
+from holdfast.store.sqlite.moves import Freed, expire_queued, fill_window, look, pass_on
 from holdfast.store.sqlite.rows import WAITING
 from holdfast.store.sqlite.subject import File, Subject
 from holdfast.store.states import Held, State
@@ -124,10 +124,10 @@ def repair(db: Db, *, limit: int) -> int:
             WHERE (SELECT count(*) FROM holdfast_queued AS q WHERE q.queue = w.queue AND q.tenant = w.tenant
                 AND q.tenant IS NOT NULL AND q.held IS NULL) < ?
             AND NOT EXISTS (SELECT 1 FROM holdfast_tenant AS t WHERE t.key = w.tenant AND t.resumed_at IS NULL) LIMIT ?""",
-        WINDOW,
+        ONE,
         limit,
     )
-    return ready + sum(fill_window(db, queue, tenant, WINDOW) for queue, tenant in windows)
+    return ready + sum(fill_window(db, queue, tenant, ONE) for queue, tenant in windows)
 
 
 @checked

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from holdfast.store import saga_verdicts
+from holdfast.store.fairness import ONE
 from holdfast.store.moving import Move, Place, place_after
 from holdfast.store.sqlite.connection import Db
-from holdfast.store.sqlite.moves import WINDOW, Freed, fill_window, pass_on
+from holdfast.store.sqlite.moves import Freed, fill_window, pass_on
 from holdfast.store.sqlite.rows import Row
 from holdfast.store.states import Held, State
 from holdfast.store.story import Entry, tell
@@ -59,4 +60,4 @@ def _retime(db: Db, row: Row, at: float) -> None:
     ):
         pass_on(db, [Freed(None, concurrency)])
     if tenant is not None and before is None:
-        fill_window(db, queue, tenant, WINDOW)
+        fill_window(db, queue, tenant, ONE)

@@ -27,7 +27,7 @@ from holdfast.store.records import (
 from holdfast.store.states import SETTLED, Held, State
 from holdfast.store.steps import Progress, Resolved, Step
 from holdfast.testing.conformance.model_row import Row, Written
-from holdfast.testing.conformance.model_waiting import WINDOW, Waiting
+from holdfast.testing.conformance.model_waiting import ONE, Waiting
 
 
 class Jobs(Waiting):
@@ -314,7 +314,7 @@ class Jobs(Waiting):
         if slot is not None:
             self._pass_on([row])
         if before is None and row.job.tenant is not None:
-            self._fill_window(row.job.queue, row.job.tenant, WINDOW)
+            self._fill_window(row.job.queue, row.job.tenant, ONE)
 
     def expire(self) -> int:
         expired = self._where(

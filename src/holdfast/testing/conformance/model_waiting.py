@@ -11,6 +11,7 @@ from holdfast.store.states import Held
 from holdfast.testing.conformance.model_row import Row
 
 WINDOW = 100  # a tenant's, where the verb does not say
+ONE = 1  # where no claim has said how many it wants: the next one does
 
 
 class Waiting:
@@ -126,7 +127,7 @@ class Waiting:
         self._pass_on(list(self.rows.values()))
         waiting = self._where(lambda row: row.held is Held.TENANT)
         for queue, tenant in sorted({_place(row) for row in waiting}):
-            self._fill_window(queue, tenant, WINDOW)
+            self._fill_window(queue, tenant, ONE)
         return len(self._where(lambda row: row.ready)) - before
 
     def _climb(self, row: Row, window: int, *, behind: bool = False) -> None:

@@ -122,6 +122,20 @@ class TenantsConformance(Conformance):
         assert sorted(served) == sorted(large + small)
         assert max(served.index(job_id) for job_id in small) < 40
 
+    async def test_a_look_for_what_was_missed_leaves_the_turns_alone(self, store: Store) -> None:
+        """It knows no worker's window: had it filled one, a whole tenant would come before the next of another."""
+        made = {tenant: await put_many(store, 4, tenant=tenant) for tenant in ("a", "b")}
+        await store.holds.promote(window=1)
+        assert await store.holds.repair() == 0
+        in_turns = [job_id for pair in zip(made["a"], made["b"], strict=True) for job_id in pair]
+        assert await drain(store, 1) == in_turns
+
+    async def test_a_ready_job_that_is_moved_away_lets_in_one_of_its_tenant(self, store: Store) -> None:
+        made = await put_many(store, 4, tenant="a")
+        await store.holds.promote(window=1)
+        await store.jobs.move(made[0], delay=3600)
+        assert [await state_of(store, job_id) for job_id in made[1:]] == [READY] + [held(Held.TENANT)] * 2
+
     async def test_jobs_of_a_tenant_that_wait_go_by_priority_then_age(self, store: Store) -> None:
         first, old, young = await put_many(store, 3, tenant="a")
         high = await put(store, tenant="a", priority=5)
