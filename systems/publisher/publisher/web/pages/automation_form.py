@@ -12,6 +12,7 @@ from publisher.desk.automation_wishes import Wishes
 from publisher.desk.automations import AutomationRow
 from publisher.recipes import WEEK, DailyQuotaTold, FixedTimeTold, IntervalTold, RuleTold
 from publisher.web.pages.details_form import tags_of
+from publisher.web.pages.numbers import whole
 
 DAYS = ("Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun")
 KINDS = {"fixed_time": "At a time", "interval": "Every so often", "daily_quota": "So many a day"}
@@ -170,7 +171,8 @@ def field_of(field: str) -> str:
 
 
 def _number(text: str) -> int:
-    return int(text) if text.isdecimal() and len(text) <= 6 else -1
+    found = whole(text, 0, 999_999)
+    return -1 if found is None else found
 
 
 # --- words ---

@@ -15,6 +15,7 @@ from publisher.desk.refusals import Invalid
 from publisher.web.pages import automation_form, frame
 from publisher.web.pages.folders import folders_of
 from publisher.web.pages.frame import Notice
+from publisher.web.pages.numbers import whole
 from publisher.web.pages.times import words_of
 from publisher.web.pages.visitor import Visitor
 from publisher.web.pages.waits import next_words
@@ -78,7 +79,7 @@ async def change(request: Request, visitor: Visitor) -> Response:
     found = await automations.get(visitor.id, automation_id)
     if form["do"] == "add-rule":
         return await _draw(request, visitor, found, automation_form.with_rule(form, form["new_rule"]), 200)
-    version = int(form["version"]) if form["version"].isdecimal() else None
+    version = whole(form["version"])
     try:
         await automations.change(visitor.id, automation_id, automation_form.wishes_of(form), version)
     except Invalid as refusal:

@@ -17,6 +17,7 @@ from publisher.desk.rows import PostRow
 from publisher.web.pages import frame
 from publisher.web.pages.details_form import tags_of
 from publisher.web.pages.frame import Notice
+from publisher.web.pages.numbers import whole
 from publisher.web.pages.times import typed, words_of
 from publisher.web.pages.visitor import Visitor
 
@@ -123,8 +124,10 @@ async def schedule(visitor: Visitor, found: list[PostRow], form: Form) -> Done:
     first = typed(form["first"], visitor.tz)
     if first is None:
         raise Invalid([Fault("first", "Choose the first day and time.")])
-    number = form["every"]
-    apart = (int(number) if number.isdecimal() else 1) * _UNITS.get(form["unit"], 86_400.0)
+    number = whole(form["every"], 1, 500)
+    if number is None:
+        raise Invalid([Fault("every", "Say how far apart: a whole number from 1 to 500.")])
+    apart = number * _UNITS.get(form["unit"], 86_400.0)
     times = {post.id: first + step * apart for step, post in enumerate(found)}
     due: dict[str, float] = {}
 
@@ -140,11 +143,11 @@ async def schedule(visitor: Visitor, found: list[PostRow], form: Form) -> Done:
 
 async def shift(visitor: Visitor, found: list[PostRow], form: Form) -> Done:
     """The same time of day, so many days later or earlier."""
-    text = form["days"].strip()
-    if not text.lstrip("-+").isdecimal() or not -365 <= int(text) <= 365 or int(text) == 0:
+    days = whole(form["days"], -365, 365)
+    if not days:
         raise Invalid([Fault("days", "Say by how many days: 1 to 365, or -1 to -365 for earlier.")])
     before = [[post.id, post.wished_at] for post in found]
-    results = await scheduling.shift(visitor.id, [post.id for post in found], int(text))
+    results = await scheduling.shift(visitor.id, [post.id for post in found], days)
     return results, {"verb": "move", "items": before}
 
 

@@ -7,6 +7,7 @@ from typing import Any
 
 from holdfast.web.pages import Form
 from publisher.domain.posts import Details, License, tags
+from publisher.web.pages.numbers import whole
 
 UNSAID = (("", "As on DeviantArt"), ("yes", "Yes"), ("no", "No"))
 SIZES = (
@@ -77,7 +78,7 @@ def changes_of(form: Form) -> dict[str, Any]:
         **{
             name: _said(form[name]) for name in ("ai_made", "no_ai", "comments", "free_download", "watermark")
         },
-        "resolution": int(form["resolution"]) if form["resolution"].isdecimal() else None,
+        "resolution": whole(form["resolution"]),
         "license": _license(form["license"]),
         "agreed": form["agreed"] == "yes",
     }

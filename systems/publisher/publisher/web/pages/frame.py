@@ -65,6 +65,7 @@ def page(handler: Handler) -> Callable[[Request], Awaitable[Response]]:
     """A route for somebody who is logged in; others are led to the login."""
 
     async def route(request: Request) -> Response:
+        check_address(request)
         who = session_of(request).principal
         visitor = await visitor_of(who) if who else None
         if visitor is None:
@@ -80,6 +81,13 @@ def page(handler: Handler) -> Callable[[Request], Awaitable[Response]]:
             return back(request, Notice(refusal.words, "late"))
 
     return route
+
+
+def check_address(request: Request) -> None:
+    """NUL cannot be asked for: PostgreSQL takes it in no text."""
+    told = (*request.path_params.values(), *request.query_params.values(), *request.query_params.keys())
+    if any("\x00" in str(each) for each in told):
+        raise HTTPException(404, "There is no such page: its address has the character NUL.")
 
 
 def render(

@@ -16,6 +16,7 @@ from publisher.outside.records import Page
 from publisher.web.pages import frame
 from publisher.web.pages.deviations import age_words, shown
 from publisher.web.pages.frame import Notice
+from publisher.web.pages.numbers import whole
 from publisher.web.pages.visitor import Visitor
 
 _PAGE = 24
@@ -55,7 +56,7 @@ def _links(folder: str, offset: int, page: Page) -> dict[str, str | None]:
 
 
 def number_of(text: str) -> int:
-    return int(text) if text.isdecimal() and len(text) <= 5 else 0
+    return whole(text, 0, 99_999) or 0
 
 
 def address_of(path: str, query: Mapping[str, object]) -> str:

@@ -12,6 +12,7 @@ from holdfast import within
 from holdfast.web import session_of
 from publisher.core import hf
 from publisher.tables import File
+from publisher.web.pages import frame
 
 _YEAR = 365 * 86_400
 _LARGEST = 8 * 1024 * 1024
@@ -19,6 +20,7 @@ _LARGEST = 8 * 1024 * 1024
 
 async def picture(request: Request) -> Response:
     """What is kept under an id never changes: the browser asks once."""
+    frame.check_address(request)
     who, file_id = session_of(request).principal, request.path_params["file_id"]
     key = await _preview(who, file_id) if who else None
     if who is None or key is None:

@@ -13,6 +13,7 @@ from publisher.desk import files, posts, reading, scheduling
 from publisher.desk.refusals import Fault, Invalid, Refusal
 from publisher.web.pages import details_form, frame
 from publisher.web.pages.frame import Notice
+from publisher.web.pages.numbers import whole
 from publisher.web.pages.post import draw
 from publisher.web.pages.times import typed, words_of
 from publisher.web.pages.visitor import Visitor
@@ -53,7 +54,7 @@ def _fresh(form: Form, version: int) -> Form:
 
 
 async def _save(visitor: Visitor, post_id: str, form: Form) -> None:
-    version = int(form["version"]) if form["version"].isdecimal() else None
+    version = whole(form["version"])
     await posts.edit(visitor.id, post_id, details_form.changes_of(form), version=version)
     for name in form:
         if name.startswith("alt-"):

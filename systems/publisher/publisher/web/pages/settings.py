@@ -15,6 +15,7 @@ from publisher.desk import account, exports
 from publisher.desk.refusals import Fault, Invalid
 from publisher.web.pages import frame
 from publisher.web.pages.frame import Notice
+from publisher.web.pages.numbers import whole
 from publisher.web.pages.visitor import Visitor
 from publisher.work.mails import KINDS
 
@@ -96,10 +97,10 @@ def _saving(act: Act) -> Callable[[Request], Awaitable[Response]]:
 
 
 async def _times(visitor: Visitor, form: Form) -> str:
-    minutes = form["jitter"]
-    if not minutes.isdecimal():
+    minutes = whole(form["jitter"], 0, 5)
+    if minutes is None:
         raise Invalid([Fault("jitter", "Write minutes, from 0 to 5.")])
-    await account.set_jitter(visitor.id, 60 * int(minutes))
+    await account.set_jitter(visitor.id, 60 * minutes)
     await account.set_zone(visitor.id, form["zone"])
     return f"Times are in {form['zone']} from now on. What is scheduled stays at its moment."
 

@@ -12,6 +12,8 @@ def typed(text: str, zone: ZoneInfo) -> float | None:
     """What a field of type datetime-local has: 2026-11-20T18:00. None when it is no time."""
     try:
         local = datetime.fromisoformat(text)
+        if local.tzinfo is not None:  # it would be another time than the one that was typed
+            return None
         return moment_at(local.date(), time(local.hour, local.minute), zone).timestamp()
     except (ValueError, OverflowError):
         return None
