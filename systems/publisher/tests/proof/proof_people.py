@@ -1,38 +1,32 @@
-"""Artists who log in at the simulator, and their drafts: made by the program's own verbs."""
+"""Artists who log in at the simulator, also again when a mail asks them to, and their drafts: made by the program's own verbs."""
 
 from __future__ import annotations
 
 import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from urllib.parse import parse_qs, urlsplit
 
 import httpx2
 import publisher_kit as kit
-from publisher.core import hf
+from publisher.core import hf, settings
+from publisher.desk import account
 from publisher.outside import login
+from publisher.outside.deviantart import DeviantArt
+from publisher.outside.errors import Passing
 
 PARALLEL = 8
+LOOK = 1.0  # seconds between looks at who is asked to log in again
 
 
-async def log_in(name: str, client: httpx2.AsyncClient) -> kit.Artist:
+async def log_in(name: str, client: httpx2.AsyncClient, site: DeviantArt) -> kit.Artist:
     """As a person does: allowed in the simulator's page, the code exchanged."""
     asked = login.ask()
     answer = await client.post(asked.url, data={"artist": name})
     code = parse_qs(urlsplit(answer.headers["location"]).query)["code"][0]
     pair = await login.exchange(code, asked.verifier)
-    artist, now = kit.Artist(None, name), await hf.now()
-    async with hf.transaction() as tx:
-        await tx.execute(
-            "INSERT INTO artists (id, userid, username, mail, zone, jitter, notices, is_on, post_count, made_at) "
-            "VALUES ($1, $2, $3, $4, 'UTC', 0, '{}', $5, 0, $6)",
-            artist.id, f"user-{name}", name, f"{name}@example.org", True, now,
-        )  # fmt: skip
-        await tx.execute(
-            "INSERT INTO logins (artist_id, state, access, refresh, access_until, refresh_until, version, told, why, changed_at) "
-            "VALUES ($1, 'active', $2, $3, $4, $5, 1, '', '', $6)",
-            artist.id, artist.sealed(pair.access.reveal(), "access"), artist.sealed(pair.refresh.reveal(), "refresh"),
-            now + pair.access_lasts, now + pair.refresh_lasts, now,
-        )  # fmt: skip
-    return artist
+    found = await account.login_by(pair, await site.whoami(pair.access.reveal()))
+    return kit.Artist(None, name, found.id)
 
 
 async def artists(number: int) -> list[kit.Artist]:
@@ -40,9 +34,11 @@ async def artists(number: int) -> list[kit.Artist]:
 
     async def one(place: int) -> kit.Artist:
         async with room:
-            return await log_in(f"artist-{place:03}", client)
+            artist = await log_in(f"artist-{place:03}", client, site)
+            await account.set_mail(artist.id, f"{artist.name}@example.org")
+            return artist
 
-    async with httpx2.AsyncClient(trust_env=False, timeout=60) as client:
+    async with _outside() as (client, site):
         return list(await asyncio.gather(*map(one, range(number))))
 
 
@@ -56,3 +52,47 @@ async def drafts(people: list[kit.Artist], number: int, first: int) -> list[tupl
             return artist, await artist.draft(f"Work {first + place:05}")
 
     return list(await asyncio.gather(*map(one, range(number))))
+
+
+class Returning:
+    """Who reads a mail that asks for a new login, and logs in. A worker that dies in the middle of a refresh takes the pair with it."""
+
+    def __init__(self) -> None:
+        self.times = 0
+
+    async def go_on(self) -> None:
+        """Until it is cancelled."""
+        async with _outside() as (client, site):
+            while True:
+                await asyncio.sleep(LOOK)
+                for name in await _shut_out():
+                    try:
+                        await log_in(name, client, site)
+                    except (httpx2.TransportError, Passing):
+                        continue
+                    self.times += 1
+
+
+async def _shut_out() -> list[str]:
+    async with hf.transaction() as tx:
+        rows = await tx.fetch(
+            "SELECT username FROM artists JOIN logins ON artist_id = id WHERE state = 'needs_login'"
+        )
+    return [name for (name,) in rows]
+
+
+async def asked_to_log_in() -> int:
+    """Mails that say so, with one for each pair of tokens."""
+    async with hf.transaction() as tx:
+        [(number,)] = await tx.fetch("SELECT count(*) FROM notices WHERE cause LIKE 'login:%'")
+    return int(number)
+
+
+@asynccontextmanager
+async def _outside() -> AsyncIterator[tuple[httpx2.AsyncClient, DeviantArt]]:
+    """A browser, and the API behind it."""
+    async with (
+        httpx2.AsyncClient(trust_env=False, timeout=60) as client,
+        DeviantArt.open(settings.deviantart_url, 10.0) as site,
+    ):
+        yield client, site

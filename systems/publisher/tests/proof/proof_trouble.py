@@ -86,9 +86,10 @@ class Trouble:
                 self._heard = done
 
     async def _restart_api(self) -> None:
-        """One after the other, when the one before answers again."""
-        members = [each for each in self._world.crew.of("api") if "Uvicorn running" in each.process.log]
-        if len(members) == self._world.size.apis:
+        """One after the other, when the one before has left, and another answers in its place."""
+        members = self._world.crew.of("api")
+        ready = all("Uvicorn running" in each.process.log and not each.returns for each in members)
+        if ready and len(members) == self._world.size.apis:
             self._world.crew.restart(members[self.api_restarts % len(members)])
             self.api_restarts += 1
 

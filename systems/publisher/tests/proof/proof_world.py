@@ -42,6 +42,7 @@ class Size:
     artists: int
     at_once: int  # posts
     over_outage: int
+    pressed: int  # by hand, at the API
     kills_every: float  # seconds
     freezes_every: float
     cuts_every: float
@@ -49,8 +50,8 @@ class Size:
     patience: float
 
 
-WHOLE = Size(5, 2, 200, 1000, 300, 2.5, 6.0, 7.0, 60.0, 300.0)
-SMALL = Size(3, 0, 40, 110, 40, 4.0, 7.0, 5.0, 10.0, 90.0)
+WHOLE = Size(5, 2, 200, 1000, 300, 100, 2.5, 6.0, 7.0, 60.0, 300.0)
+SMALL = Size(3, 0, 40, 110, 40, 0, 4.0, 7.0, 5.0, 10.0, 90.0)
 
 
 @dataclass

@@ -9,7 +9,6 @@ import sys
 import time
 
 import msgspec
-from proof_visitor import Visitor
 from proof_world import CALL_TIMEOUT, LIMITS, SMALL, TIMES, WHOLE, World
 
 from holdfast.vault import new_key
@@ -19,6 +18,7 @@ from tools.proving.place import Place
 from tools.waiting import until
 
 ONE_IN = 25  # posts is cancelled in the moment in which it is due
+PRESSING = 10  # artists who publish by hand meanwhile
 
 
 async def prove(place: Place) -> Findings:
@@ -62,7 +62,8 @@ class Run:
         size, place = self.size, self.world.place
         told = " ".join(f"{name}={value}" for name, value in TIMES.items())
         place.tell(
-            f"{place.store}: {size.workers} workers, {size.artists} artists, {size.at_once} + {size.over_outage} posts"
+            f"{place.store}: {size.workers} workers, {size.artists} artists, "
+            f"{size.at_once} + {size.over_outage} + {size.pressed} posts"
         )
         place.tell(
             f"Times are a hundredth of the usual: {told}; PUBLISHER_CALL_TIMEOUT_S={CALL_TIMEOUT} (30 usually)"
@@ -80,6 +81,9 @@ class Run:
         artists = await people.artists(self.size.artists)
         self.now = await people.drafts(artists, self.size.at_once, 0)
         self.later = await people.drafts(artists, self.size.over_outage, self.size.at_once)
+        first = self.size.at_once + self.size.over_outage
+        self.pressed = await people.drafts(artists[:PRESSING], self.size.pressed, first)
+        self.returning = people.Returning()
         self._tell(f"artists and drafts are there after {time.monotonic() - began:.1f} s")
 
     async def _at_once(self) -> None:
@@ -87,15 +91,19 @@ class Run:
         from publisher.core import PUBLISHING
 
         hf = self._hf()
+        from proof_visits import Visits
+
         self.world.start_workers()
-        visitor = Visitor(self.world.start_api())
+        visits = Visits(self.world.start_api(), self.pressed)
         await self.world.workers_are_there()
-        await visitor.are_there()
+        await visits.are_there()
         self.world.crew.keep()
         await hf.queues.pause(PUBLISHING)  # all are due at once when it goes on
         began = time.monotonic()
         self.trouble.begin()
-        beside = [asyncio.create_task(each) for each in self._beside(visitor)]
+        alone = asyncio.create_task(self._commit_alone())
+        self.reading = asyncio.create_task(self.returning.go_on())
+        visits.begin()
         try:
             await self._wish([("schedule", *each, None) for each in self.now])
             self.pace = (time.monotonic() - began) / len(self.now)  # seconds for each
@@ -103,11 +111,13 @@ class Run:
             await self._wish([("cancel", *each, None) for each in self.now[::ONE_IN]])
             await self.trouble.now()
             await self._over(self.size.hurt_for + began - time.monotonic(), at_least=0.97)
+            await visits.end()
         finally:
             await self.trouble.end()
-            for task in beside:
-                task.cancel()
-        self._count_visits(visitor)
+            alone.cancel()
+        if self.size.apis:
+            self.findings.add("API restarted in turn", self.trouble.api_restarts)
+        visits.count(self.findings)
         took = time.monotonic() - began
         self._tell(f"trouble over after {took:.0f} s: {dict(await self._states())}")
         await self._over(0, at_least=1.0)
@@ -132,6 +142,8 @@ class Run:
         from proof_count import Count, all_posts
 
         await self._decided()
+        self.reading.cancel()
+        await self._count_logins()
         hf = self._hf()
         self._count_trouble((await self.world.ask("GET", "calls"))["faults"])
         listed = {each.id for each in await hf.unknown.find(limit=1000)}
@@ -146,6 +158,15 @@ class Run:
         add("wire cut, desk killed", f"{trouble.cuts}, {trouble.restarts}")
         add("faults of the outside", " ".join(f"{kind} {number}" for kind, number in sorted(faults.items())))
         self.findings.line |= {"kills": trouble.kills, "freezes": trouble.freezes, "cuts": trouble.cuts}
+
+    async def _count_logins(self) -> None:
+        """A pair of tokens is dead before its answer is sent: who dies in between loses it, and the artist is asked, once."""
+        from proof_people import asked_to_log_in
+
+        times, mails = self.returning.times, await asked_to_log_in()
+        self.findings.add("logins that died with a worker, and were renewed by a person", times)
+        self.findings.must("mails for a new login beyond one for each", [mails] if mails != times else [])
+        self.findings.line["new_logins"] = times
 
     async def _decided(self) -> None:
         """The artist looks into the gallery, and says whether it is there. Half published ones cannot be told."""
@@ -222,19 +243,6 @@ class Run:
         )
 
     # --- helpers ---
-
-    def _beside(self, visitor: Visitor):
-        yield self._commit_alone()
-        if self.size.apis:
-            yield visitor.look()
-
-    def _count_visits(self, visitor: Visitor) -> None:
-        if not self.size.apis:
-            return
-        times = [milliseconds(percentile(visitor.took, share)) for share in (0.5, 0.99)]
-        self.findings.add("API restarted in turn", self.trouble.api_restarts)
-        self.findings.add("  its pages meanwhile (p50, p99)", ", ".join(times), f"of {len(visitor.took)}")
-        self.findings.must("pages that nobody answered", visitor.failed)
 
     def _hf(self):
         from publisher.core import hf
