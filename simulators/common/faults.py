@@ -67,5 +67,6 @@ class Faults:
         return None
 
     def shown(self) -> list[dict[str, Any]]:
+        """Without those that have happened as often as they should."""
         with self._lock:
-            return [asdict(fault) for fault in self._faults]
+            return [asdict(fault) for fault in self._faults if fault.times != 0]

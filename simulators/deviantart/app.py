@@ -11,7 +11,7 @@ from simulators.common.clock import Clock
 from simulators.common.control import Control
 from simulators.common.faults import Faults
 from simulators.common.ledger import Ledger
-from simulators.deviantart import browse, gallery, stash
+from simulators.deviantart import browse, drawing, gallery, stash
 from simulators.deviantart.calls import KINDS, Endpoint, World, endpoint
 from simulators.deviantart.limits import Limits
 from simulators.deviantart.oauth import OAuth
@@ -60,6 +60,7 @@ class Simulator:
         control = Control(self.faults, self.ledger, self.clock, self.settings.shown, self.settings.change)
         return [
             Route("/", page(self.world)),
+            *drawing.routes,
             Route("/oauth2/authorize", oauth.authorize, methods=["GET", "POST"]),
             Route("/oauth2/token", oauth.token, methods=["GET", "POST"]),
             Route("/oauth2/revoke", oauth.revoke, methods=["POST"]),

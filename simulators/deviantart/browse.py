@@ -6,6 +6,7 @@ import hashlib
 import random
 from typing import Any
 
+from simulators.deviantart import drawing
 from simulators.deviantart.calls import Call
 from simulators.deviantart.gallery import page
 
@@ -29,11 +30,11 @@ _MANY = 60
 
 async def daily(call: Call) -> dict[str, Any]:
     """`GET /browse/dailydeviations`: all of a day, without pages."""
-    return {"results": _made(f"day {call.text('date') or 'today'}", 12)}
+    return {"results": _made(call, f"day {call.text('date') or 'today'}", 12)}
 
 
 async def tags(call: Call) -> dict[str, Any]:
-    return page(call, _made(f"tag {call.text('tag')}", _MANY), most=50)
+    return page(call, _made(call, f"tag {call.text('tag')}", _MANY), most=50)
 
 
 async def tag_names(call: Call) -> dict[str, Any]:
@@ -42,7 +43,7 @@ async def tag_names(call: Call) -> dict[str, Any]:
 
 
 async def topic(call: Call) -> dict[str, Any]:
-    return page(call, _made(f"topic {call.text('topic')}", _MANY), most=24)
+    return page(call, _made(call, f"topic {call.text('topic')}", _MANY), most=24)
 
 
 async def topics(call: Call) -> dict[str, Any]:
@@ -51,15 +52,15 @@ async def topics(call: Call) -> dict[str, Any]:
 
 
 async def home(call: Call) -> dict[str, Any]:
-    return page(call, _made("home", _MANY), most=24)
+    return page(call, _made(call, "home", _MANY), most=24)
 
 
-def _made(about: str, number: int) -> list[dict[str, Any]]:
+def _made(call: Call, about: str, number: int) -> list[dict[str, Any]]:
     chance = random.Random(hashlib.sha256(about.encode()).digest())
-    return [_one(chance) for _ in range(number)]
+    return [_one(call, chance) for _ in range(number)]
 
 
-def _one(chance: random.Random) -> dict[str, Any]:
+def _one(call: Call, chance: random.Random) -> dict[str, Any]:
     title = " ".join(chance.sample(_WORDS, 2))
     number = chance.randrange(10**9)
     address = (
@@ -73,5 +74,7 @@ def _one(chance: random.Random) -> dict[str, Any]:
         "stats": {"comments": number % 40, "favourites": number % 900},
         "published_time": str(1_760_000_000 + number % 10_000_000),
         "is_mature": False,
-        "thumbs": [{"src": f"{address}/300.png", "width": 300, "height": 200}],
+        "thumbs": [
+            {"src": drawing.address(call.request, address), "width": drawing.WIDTH, "height": drawing.HEIGHT}
+        ],
     }

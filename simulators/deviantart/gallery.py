@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from simulators.deviantart import drawing
 from simulators.deviantart.answers import error, invalid
 from simulators.deviantart.calls import Call
 from simulators.deviantart.stash import url_of
@@ -71,14 +72,14 @@ async def gallery(call: Call) -> dict[str, Any]:
     folderid = call.request.path_params.get("folderid")
     artist = _whose(call)
     found = [each for each in shown(call, artist) if folderid is None or folderid in each.folders]
-    return page(call, [described(each) for each in found], most=24)
+    return page(call, [described(call, each) for each in found], most=24)
 
 
 async def deviation(call: Call) -> dict[str, Any]:
     found = call.world.state.deviations.get(call.request.path_params["deviationid"])
     if found is None:
         raise invalid("The deviation does not exist.")
-    return described(found)
+    return described(call, found)
 
 
 def shown(call: Call, artist: Artist) -> list[Deviation]:
@@ -87,7 +88,7 @@ def shown(call: Call, artist: Artist) -> list[Deviation]:
     return sorted(own, key=lambda each: each.published_at, reverse=True)
 
 
-def described(each: Deviation) -> dict[str, Any]:
+def described(call: Call, each: Deviation) -> dict[str, Any]:
     address = url_of(each)
     picture = {"src": f"{address}/content.png", "width": 1200, "height": 800, "transparency": False}
     return {
@@ -103,7 +104,9 @@ def described(each: Deviation) -> dict[str, Any]:
         "published_time": str(int(each.published_at)),
         "allows_comments": True,
         "content": {**picture, "filesize": each.item.size},
-        "thumbs": [{**picture, "width": 300, "height": 200}],
+        "thumbs": [
+            {"src": drawing.address(call.request, address), "width": drawing.WIDTH, "height": drawing.HEIGHT}
+        ],
         "is_mature": each.fields.get("is_mature") in ("1", "true"),
         "is_downloadable": each.fields.get("allow_free_download") in ("1", "true"),
     }

@@ -9,7 +9,7 @@ import uuid
 from dataclasses import dataclass, field
 from typing import Any
 
-ARTISTS = ("ada-arc", "bo-linnet", "cleo-vane", "dara-moth")
+ARTISTS = ("ada-arc", "bo-linnet", "cleo-vane", "dara-moth", "eli-thorn", "fen-gale")
 CLIENT_ID, CLIENT_SECRET = "4711", "simulator-secret"
 
 

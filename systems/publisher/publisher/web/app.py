@@ -78,10 +78,10 @@ def _origin(url: str) -> str:
 
 def _allowed() -> dict[str, list[str]]:
     """Where a form may lead: the login. Where pictures are: DeviantArt's, and an S3 that serves them itself."""
-    allowed = {"form-action": [_origin(settings.deviantart_url)], "img-src": [PICTURES]}
+    allowed = {"form-action": [_origin(settings.deviantart_url)], "img-src": [_origin(PICTURES)]}
     if settings.s3_bucket is not None and settings.s3_endpoint:
         place = _origin(settings.s3_endpoint)
-        allowed |= {"img-src": [PICTURES, place], "connect-src": [place]}
+        allowed |= {"img-src": [_origin(PICTURES), place], "connect-src": [place]}
     return allowed
 
 

@@ -7,13 +7,18 @@ from dataclasses import dataclass
 
 from sqlalchemy import select
 
-from publisher.core import hf
+from publisher.core import hf, settings
 from publisher.outside.records import Deviation, Page
 from publisher.tables import Post
 from publisher.web.pages.cards import covers_of, distance
 from publisher.web.pages.visitor import Visitor
 
-PICTURES = "https://images-wixmp-ed30a86b8c4ca887773594c2.wixmp.com"  # from where DeviantArt serves them
+# From where DeviantArt serves them; the simulated one does so itself.
+PICTURES = (
+    settings.deviantart_url.rstrip("/")
+    if settings.is_simulated
+    else "https://images-wixmp-ed30a86b8c4ca887773594c2.wixmp.com"
+)
 
 
 @dataclass(frozen=True)
