@@ -135,7 +135,7 @@ def _ended() -> Iterator[Callable[[list[str], dict[str, str], Path], subprocess.
     finally:
         for each in reversed(started):
             if each.poll() is None:
-                each.send_signal(signal.SIGTERM if each is not started[0] else signal.SIGINT)
+                each.terminate()
                 try:
                     each.wait(_PATIENCE)
                 except subprocess.TimeoutExpired:
