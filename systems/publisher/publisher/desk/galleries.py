@@ -8,7 +8,7 @@ from datetime import date
 from typing import Any, Generic, TypeVar, cast
 
 from holdfast import Aged
-from holdfast.errors import HoldfastError, RateLimited
+from holdfast.errors import BreakerOpen, HoldfastError, RateLimited
 from holdfast.errors import Refused as RefusedByGuard
 from holdfast.guards import Limiter
 from publisher.core import hf
@@ -182,6 +182,8 @@ async def _asked(artist_id: str, ask: Callable[[], Awaitable[T]]) -> T:
         raise TooLate(str(error), "needs_login") from None
     except Refused as error:
         raise Invalid([Fault("", f"{error.reason} {error.advice}".strip())]) from None
+    except BreakerOpen as error:
+        raise TooSoon("DeviantArt has trouble at the moment.", error.retry_after or _AGAIN) from None
     except (RefusedByGuard, UserLimited, AppLimited) as error:
         until = await _limited_until(artist_id)
         wait = (until - await hf.now()) if until is not None else getattr(error, "retry_after", None)

@@ -35,7 +35,7 @@ async def test_a_post_is_moved_by_keyboard(open_page):
         await entry.focus()
         await page.keyboard.press("m")
         dialog = page.locator("dialog#move")
-        await expect(dialog).to_be_visible()
+        await expect(dialog.get_by_role("heading")).to_have_text("Move this post?")
         assert await page.evaluate("document.activeElement.id") == "move-at"
         new = at[:11] + ("20:15" if not at.endswith("20:15") else "21:15")
         await page.locator("#move-at").fill(new)
@@ -177,6 +177,29 @@ async def test_an_unknown_post_is_decided_by_its_artist(open_page):
         await expect(page.locator(".page-head .badge")).to_have_text("Published", timeout=30_000)
 
 
+async def test_an_unknown_post_that_is_not_there_is_sent_again(open_page, site):
+    """DeviantArt fails, has stored nothing, and does not let us look."""
+    fault, faults = {"kind": "server-error", "who": "ada-arc"}, f"{site.simulated.url}/_sim/faults"
+    async with open_page() as page:
+        await open_draft(page, "Dune song")
+        for each in ({"endpoint": "stash/publish", "times": 1}, {"endpoint": "gallery/all"}):
+            assert (await page.request.put(faults, data=fault | each)).ok
+        await page.get_by_role("button", name="Publish now").click()
+        badge = page.locator(".page-head .badge")
+        await expect(badge).to_have_text("Unknown", timeout=30_000)
+        assert (await page.request.delete(faults)).ok
+        await page.get_by_role("button", name="It is not there: publish again").click()
+        await expect(badge).to_have_text("Published", timeout=30_000)
+
+
+async def test_a_cancelled_post_is_published_now(open_page):
+    async with open_page() as page:
+        await page.goto("/posts?show=cancelled")
+        await page.get_by_role("link", name="Moth study", exact=True).click()
+        await page.get_by_role("button", name="Publish now").click()
+        await expect(page.locator(".page-head .badge")).to_have_text("Published", timeout=30_000)
+
+
 # --- many ---
 
 
@@ -301,7 +324,7 @@ async def test_files_are_uploaded_without_scripts(open_page):
 async def test_a_deleted_file_is_had_back(open_page):
     async with open_page() as page:
         await page.goto("/files")
-        row = page.locator("tbody tr").last
+        row = page.get_by_role("table", name="Files, the largest first").locator("tbody tr").last
         name = (await row.locator("td").first.inner_text()).strip()
         await row.get_by_role("button", name="Delete").click()
         await expect(page.locator(".notice")).to_contain_text("can be had back for 7 days")

@@ -82,7 +82,8 @@ async def move(request: Request, visitor: Visitor) -> Response:
         )
     await scheduling.move(visitor.id, post.id, at)
     undo = {"verb": "move", "items": [[post.id, post.wished_at]]}
-    words = f"“{post.title}” goes out {words_of(at, visitor.tz)}."
+    later = f", up to {visitor.jitter // 60} min later" if visitor.jitter >= 60 else ""
+    words = f"“{post.title}” goes out {words_of(at, visitor.tz)}{later}."
     return frame.go(request, "/calendar", frame.Notice(words, undo=undo), query=back)
 
 

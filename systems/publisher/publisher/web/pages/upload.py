@@ -9,7 +9,7 @@ from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
 from holdfast import within
-from holdfast.web import ProblemError, UploadForm
+from holdfast.web import Problem, ProblemError, UploadForm
 from publisher.desk import files, posts, reading, uploads
 from publisher.desk.refusals import Refusal
 from publisher.desk.uploads import Arrival
@@ -38,9 +38,7 @@ async def receive(request: Request, visitor: Visitor) -> Response:
     try:
         arrivals, post_id = await _received(request, visitor)
     except ProblemError as error:
-        return _refused(
-            request, wants_json, error.problem.detail or error.problem.title, error.problem.status
-        )
+        return _refused(request, wants_json, _words(error.problem), error.problem.status)
     except Refusal as refusal:
         return _refused(request, wants_json, refusal.words, refusal.status)
     if wants_json:
@@ -64,6 +62,13 @@ async def _received(request: Request, visitor: Visitor) -> tuple[list[Arrival], 
 
 def _files(form: UploadForm) -> list[uploads.Arriving]:
     return [uploads.Arriving(uploads.shown_name(each.filename), each.staged) for each in form.files]
+
+
+def _words(problem: Problem) -> str:
+    told = problem.detail or problem.title
+    if problem.code == "TYPE_NOT_TAKEN":  # it begins with the name of the field
+        return f"This file {told.partition(' ')[2]} Choose a JPEG, PNG, GIF, WebP, MP4, WebM or MOV."
+    return told
 
 
 def _refused(request: Request, wants_json: bool, words: str, status: int) -> Response:

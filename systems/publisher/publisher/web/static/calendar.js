@@ -10,11 +10,18 @@ function ask(entry, day) {
   const dialog = document.getElementById("move");
   const at = entry.dataset.at;
   dialog.querySelector("#move-post").value = entry.dataset.move;
-  dialog.querySelector("#move-title").textContent = entry.dataset.title ?? entry.querySelector("span > span").textContent;
-  dialog.querySelector("#move-from").textContent = `, now ${at.replace("T", ", ")}`;
+  dialog.querySelector("#move-name").textContent = entry.dataset.title ?? entry.querySelector("span > span").textContent;
+  dialog.querySelector("#move-from").textContent = `Now ${words(at)}`;
   dialog.querySelector("#move-at").value = day ? `${day}T${at.split("T")[1]}` : at;
   dialog.showModal();
   dialog.querySelector("#move-at").focus();
+}
+
+/** 2026-11-20T18:00 as Fri 20 Nov, 18:00: the time of the artist's zone, whatever that of the browser is. */
+function words(at) {
+  const day = new Date(`${at.split("T")[0]}T00:00Z`);
+  const told = day.toLocaleDateString("en-GB", { weekday: "short", day: "numeric", month: "short", timeZone: "UTC" });
+  return `${told.replace(",", "")}, ${at.split("T")[1]}`;
 }
 
 document.addEventListener("keydown", (event) => {
