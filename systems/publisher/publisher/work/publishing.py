@@ -30,6 +30,7 @@ from publisher.work.access import Busy, NeedsLogin, access_of, renew, with_acces
 NAME = "publisher.publish"
 LOOKS = Backoff(attempts=12, first=settings.look_again_s, ceiling=60 * settings.look_again_s)
 PAGES = 4  # of the gallery, of 24 each, in which a post is looked for
+_DIED = "worker died under it"  # of a job that has ended so often enough
 EARLIER = 120.0  # seconds that DeviantArt's clock may be behind ours
 _log = logging.getLogger(__name__)
 
@@ -248,7 +249,10 @@ async def nobody_knows(job: Job, tx: Tx) -> None:
 
 @hf.on_dead(publish)
 async def has_failed(job: Job, tx: Tx) -> None:
-    artist_id = await _row_of(job, tx, "failed", _first_line(job.reason))
+    reason = _first_line(job.reason)
+    if _DIED in reason:
+        reason = "Our publisher stopped in the middle of it, three times. Try again, or choose another file."
+    artist_id = await _row_of(job, tx, "failed", reason)
     if artist_id is not None:
         post_id = job.arguments["post_id"]
         await happened(tx, post_id, "failed", "Failed, and is not tried again by itself")

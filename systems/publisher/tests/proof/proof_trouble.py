@@ -6,6 +6,8 @@ import asyncio
 
 from proof_world import LEASE, World
 
+from tools.proving.crew import Member
+
 FROZEN = LEASE + 1.5
 # Endpoint, kind, share of the calls, and how long a block lasts: a hundredth of what is usual, too.
 OUTSIDE = (
@@ -63,15 +65,18 @@ class Trouble:
         await self._kill()
         self._tasks.append(asyncio.create_task(self._freeze()))
 
+    def _ready(self) -> list[Member]:
+        """Workers that take jobs. A busy machine starts new ones slowly: most are there at any time, or nothing would go on."""
+        found = [each for each in self._world.crew.of("worker") if each.name is not None]
+        return found if len(found) > self._world.size.workers // 2 else []
+
     async def _kill(self) -> None:
-        workers = [each for each in self._world.crew.of("worker") if each.name is not None]
-        if len(workers) > 1:
+        if workers := self._ready():
             self._world.crew.kill(self._world.place.chance.choice(workers))
             self.kills += 1
 
     async def _freeze(self) -> None:
-        workers = [each for each in self._world.crew.of("worker") if each.name is not None]
-        if len(workers) > 1:
+        if workers := self._ready():
             self.freezes += 1
             await self._world.crew.freeze(self._world.place.chance.choice(workers), FROZEN)
 
