@@ -15,7 +15,7 @@ from abc import ABC, abstractmethod
 from pathlib import Path
 
 _END_WITH_PARENT = 1  # PR_SET_PDEATHSIG
-_PATIENCE = 10.0  # seconds until it answers
+_PATIENCE = 60.0  # seconds until it answers, beside much other work
 
 
 class LocalServer(ABC):

@@ -1,6 +1,6 @@
 """Prove a system whole: `python -m tools.proof publisher --store postgres`. Real processes, kills and freezes, counted at the end.
 
-What a system does is in systems/NAME/tests/proof/NAME_proof.py: `async def prove(place) -> Findings`. The table and the last line are
+What a system does is in systems/NAME/tests/proof/NAME_proof.py: `async def prove(place) -> Findings`; with --bench in NAME_bench.py. The table and the last line are
 printed; the exit code is 1 when anything is lost, done twice, stuck, or late. All is on loopback, and what it starts it ends.
 """
 
@@ -12,6 +12,7 @@ import importlib
 import os
 import random
 import shutil
+import signal
 import sys
 import tempfile
 import time
@@ -27,11 +28,13 @@ _SYSTEMS = _ROOT / "systems"
 
 def main(arguments: Sequence[str] | None = None) -> int:
     options = _options(arguments)
+    for number in (signal.SIGINT, signal.SIGTERM):  # also where a shell has told us to ignore the first
+        signal.signal(number, signal.default_int_handler)
     began, folder = time.monotonic(), Path(tempfile.mkdtemp(prefix=f"{options.system}-proof-"))
     try:
         with database(options.store, folder) as url:
             place = Place(options.store, folder, url, options.small, random.Random(options.seed))
-            findings = asyncio.run(_prove(options.system, place))
+            findings = asyncio.run(_prove(options.system, options.what, place))
     except KeyboardInterrupt:
         print("Interrupted. All processes have been ended.")
         return 130
@@ -51,13 +54,21 @@ def _options(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m tools.proof", description=__doc__)
     parser.add_argument("system", choices=known)
     parser.add_argument("--store", choices=STORES, default="sqlite")
+    parser.add_argument(
+        "--bench",
+        dest="what",
+        action="store_const",
+        const="bench",
+        default="proof",
+        help="measure it instead",
+    )
     parser.add_argument("--small", action="store_true", help="as in the tests: less than a minute")
     parser.add_argument("--seed", type=int, default=1, help="for the moments of chance; processes add theirs")
     parser.add_argument("--keep", action="store_true", help="leave the folder with logs and database")
     return parser.parse_args(arguments)
 
 
-async def _prove(system: str, place: Place) -> Findings:
+async def _prove(system: str, what: str, place: Place) -> Findings:
     """The system's program reads its settings when it is imported, so its proof is imported here."""
     environment = plain_environment()
     os.environ.clear()
@@ -65,7 +76,7 @@ async def _prove(system: str, place: Place) -> Findings:
     own = _SYSTEMS / system
     sys.path[:0] = [str(own / "tests" / "proof"), str(own / "tests"), str(own)]
     async with place.wired():
-        findings: Findings = await importlib.import_module(f"{system}_proof").prove(place)
+        findings: Findings = await importlib.import_module(f"{system}_{what}").prove(place)
     return findings
 
 

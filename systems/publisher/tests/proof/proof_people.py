@@ -13,9 +13,12 @@ from publisher.core import hf, settings
 from publisher.desk import account
 from publisher.outside import login
 from publisher.outside.deviantart import DeviantArt
-from publisher.outside.errors import Passing
+from publisher.outside.errors import NobodyKnows, Passing
+
+from holdfast.errors import Refused
 
 PARALLEL = 8
+_LATE = (httpx2.TransportError, Passing, NobodyKnows, TimeoutError, Refused)
 LOOK = 1.0  # seconds between looks at who is asked to log in again
 
 
@@ -34,12 +37,21 @@ async def artists(number: int) -> list[kit.Artist]:
 
     async def one(place: int) -> kit.Artist:
         async with room:
-            artist = await log_in(f"artist-{place:03}", client, site)
+            artist = await _in_the_end(f"artist-{place:03}", client, site)
             await account.set_mail(artist.id, f"{artist.name}@example.org")
             return artist
 
     async with _outside() as (client, site):
         return list(await asyncio.gather(*map(one, range(number))))
+
+
+async def _in_the_end(name: str, client: httpx2.AsyncClient, site: DeviantArt) -> kit.Artist:
+    """A person tries again, when a busy machine answers late."""
+    while True:
+        try:
+            return await log_in(name, client, site)
+        except _LATE:
+            continue
 
 
 async def drafts(people: list[kit.Artist], number: int, first: int) -> list[tuple[kit.Artist, str]]:
@@ -68,7 +80,7 @@ class Returning:
                 for name in await _shut_out():
                     try:
                         await log_in(name, client, site)
-                    except (httpx2.TransportError, Passing):
+                    except _LATE:
                         continue
                     self.times += 1
 
