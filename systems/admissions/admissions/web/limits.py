@@ -27,8 +27,8 @@ _FILES = ["POST /api/applications/{id}/documents", "POST /applications/{id}/file
 def for_addresses(more: int = 1) -> list[RateLimit]:
     """A school or a hall of residence is one address: what is done once in a lifetime is what is limited here."""
     return [
-        RateLimit("all", requests=1_200 * more, seconds=60),
-        RateLimit("entering", requests=60 * more, seconds=300, routes=_ENTERING),
+        RateLimit("all", requests=3_000 * more, seconds=60),
+        RateLimit("entering", requests=100 * more, seconds=300, routes=_ENTERING),
         RateLimit(ACCOUNT, requests=10 * more, seconds=900, by="handler"),
     ]
 
@@ -37,6 +37,6 @@ def for_people(more: int = 1) -> list[RateLimit]:
     """`secrets` guess a password, or have mails sent to strangers."""
     return [
         RateLimit("secrets", requests=10 * more, seconds=900, by="principal", routes=_SECRETS),
-        RateLimit("submissions", requests=30 * more, seconds=300, by="principal", routes=_SUBMISSIONS),
+        RateLimit("submissions", requests=200 * more, seconds=300, by="principal", routes=_SUBMISSIONS),
         RateLimit("files", requests=60 * more, seconds=300, by="principal", routes=_FILES),
     ]
