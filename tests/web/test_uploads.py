@@ -95,6 +95,28 @@ async def test_a_field_for_a_file_that_was_left_empty_is_none(hf):
     assert answer.json() == {"fields": [], "files": [], "keys": []}
 
 
+async def test_an_empty_file_is_told_by_its_field_where_no_text_is_taken(hf):
+    app = Gallery(hf).app()
+    answer = await posted(app, files={"cover": ("me.png", b"", "image/png")})
+    assert answer.status_code == 200, "a text may be empty"
+    picky = Problems(Uploading(Uploads(hf.blobs, types=["image/png"])))
+    for content, code in ((b"", "FILE_EMPTY"), (b"no picture", "TYPE_NOT_TAKEN")):
+        answer = await posted(picky, files={"cover": ("a\u200c\u200db.png", content, "image/png")})
+        [told] = answer.json()["errors"]
+        assert (answer.json()["code"], told["field"]) == (code, "cover")
+        assert told["message"].startswith("a\u200c\u200db.png: ")
+
+
+class Uploading:
+    """An app that receives, and does nothing with it."""
+
+    def __init__(self, uploads):
+        self._uploads = uploads
+
+    async def __call__(self, scope, receive, send):
+        await self._uploads.receive_from(scope, receive)
+
+
 async def test_files_commit_with_the_answer(hf):
     gallery = Gallery(hf)
     gallery.fail = True

@@ -14,6 +14,7 @@ from holdfast.web.problems import Problem, ProblemError
 
 _MOST_HEADERS, _LONGEST_HEADERS = 16, 8 * 1024  # of one part
 _LONGEST_NAME = 200
+_JOINERS = "\u200c\u200d"  # without which some scripts are written wrongly
 
 
 class Limits(msgspec.Struct, frozen=True):
@@ -169,4 +170,4 @@ def _part(lines: list[tuple[str, str]]) -> Part:
 def _shown(filename: str) -> str:
     """Its last part, in letters that can be seen."""
     last = filename.replace("\\", "/").rpartition("/")[2]
-    return "".join(each for each in last if each.isprintable())[:_LONGEST_NAME]
+    return "".join(each for each in last if each.isprintable() or each in _JOINERS)[:_LONGEST_NAME]

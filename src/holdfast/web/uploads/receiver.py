@@ -17,10 +17,13 @@ from holdfast.kernel.spawn import to_its_end
 from holdfast.kernel.telemetry import note
 from holdfast.web.asgi import HasScope, Receive, Scope
 from holdfast.web.problems import ProblemError
-from holdfast.web.uploads.kinds import HEAD, TAIL, hides, kind_of
+from holdfast.web.uploads.kinds import HEAD, TAIL, TEXT, hides, kind_of
 from holdfast.web.uploads.parts import Limits, Part, Parts, refused
 
 _MB = 1024 * 1024
+_OF_A_PART = frozenset(
+    {"FILE_TOO_LARGE", "FILE_EMPTY", "FIELD_TOO_LARGE", "TYPE_NOT_TAKEN", "TYPE_AMBIGUOUS"}
+)
 
 
 class Stages(Protocol):
@@ -134,14 +137,22 @@ class Uploads:
         files: list[Received] = []
         try:
             async for part in parts:
-                if part.filename is None:
-                    fields.append((part.name, await self._field(parts)))
-                elif (found := await self._file(part, parts)) is not None:
-                    files.append(found)
+                await self._part(part, parts, fields, files)
         except BaseException:
             await to_its_end(self._discard(files))
             raise
         return Form(tuple(fields), tuple(files))
+
+    async def _part(
+        self, part: Part, parts: Parts, fields: list[tuple[str, str]], files: list[Received]
+    ) -> None:
+        try:
+            if part.filename is None:
+                fields.append((part.name, await self._field(parts)))
+            elif (found := await self._file(part, parts)) is not None:
+                files.append(found)
+        except ProblemError as error:
+            raise _named(error, part) from None
 
     async def _field(self, parts: Parts) -> str:
         value = bytearray()
@@ -165,6 +176,8 @@ class Uploads:
         head = await _head(content)
         if not part.filename and not head:
             return None
+        if not head and TEXT not in self._types:
+            raise refused(422, "A file is empty", "FILE_EMPTY", "It has no bytes.")
         kind = self._kind_of(part.name, head, part.told)
         watched = _Watched(head, content)
         try:
@@ -209,6 +222,16 @@ class _Watched:
         async for piece in self._rest:
             self.tail = (self.tail + piece)[-TAIL:] if len(piece) < TAIL else piece[-TAIL:]
             yield piece
+
+
+def _named(error: ProblemError, part: Part) -> ProblemError:
+    """With the field, and the file as the client calls it."""
+    problem = error.problem
+    if problem.code not in _OF_A_PART:
+        return error
+    message = f"{part.filename}: {problem.detail}" if part.filename else problem.detail
+    told = ({"field": part.name, "message": message},)
+    return ProblemError(msgspec.structs.replace(problem, errors=told))
 
 
 def _check_honest(name: str, kind: str, head: bytes, tail: bytes) -> None:

@@ -15,7 +15,7 @@ from admissions.desk.applying import documents_of
 from admissions.desk.audit import looked
 from admissions.desk.inside import inside
 from admissions.desk.refusals import Invalid, TooLate
-from admissions.domain.forms import NAME_MOST, Wrong
+from admissions.domain.forms import Wrong, is_name
 from admissions.domain.states import STANDING
 from holdfast import Tx, within
 
@@ -23,7 +23,7 @@ _STANDING = ", ".join(f"'{each}'" for each in sorted(STANDING))
 
 
 async def set_name(person_id: str, name: str, *, tx: Tx | None = None) -> None:
-    if not name.strip() or len(name) > NAME_MOST:
+    if not is_name(name):
         raise Invalid([Wrong("name", "name_missing")])
     async with inside(tx) as own:
         await own.execute("UPDATE people SET name = $1 WHERE id = $2", name.strip(), person_id)

@@ -14,6 +14,7 @@ from admissions.domain.forms import Wrong
 
 KINDS = ("submitted", "verified", "paid", "completed", "failed", "withdrawn")  # of lines in the history
 DAYS_MOST = 366
+_YEARS = 2000, 2999
 _QUARTER = 900  # seconds: whatever the zone is, its days begin with one
 _FORMULA = ("=", "+", "-", "@", "\t", "\r")  # a table's program would calculate what begins so
 
@@ -42,7 +43,7 @@ class Stage:
 
 async def days(first: date, last: date) -> list[Day]:
     """Both included; days without anything are there, too."""
-    if not 0 <= (last - first).days < DAYS_MOST:
+    if not 0 <= (last - first).days < DAYS_MOST or first.year < _YEARS[0] or last.year > _YEARS[1]:
         raise Invalid([Wrong("last", "days_wrong", (DAYS_MOST,))])
     places = ", ".join(f"${4 + number}" for number in range(len(KINDS)))
     async with hf.transaction() as tx:

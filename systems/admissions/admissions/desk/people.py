@@ -15,7 +15,7 @@ from admissions.core import hf, settings
 from admissions.desk.audit import looked
 from admissions.desk.inside import inside
 from admissions.desk.refusals import Invalid, NotHere, Refusal
-from admissions.domain.forms import NAME_MOST, Wrong
+from admissions.domain.forms import Wrong, is_name
 from admissions.domain.roles import Role
 from admissions.ids import new_id
 from admissions.work import letters
@@ -104,6 +104,8 @@ async def register(
 
 
 async def log_in(mail: str, password: str) -> Person:
+    if not is_mail(mail):
+        raise NotLoggedIn
     async with hf.transaction() as tx:
         rows = await tx.fetch("SELECT id, password FROM people WHERE mail = $1", folded(mail))
     is_right = await asyncio.to_thread(fits, rows[0][1] if rows else _NOBODY, password)
@@ -137,6 +139,8 @@ def fits(kept: str, password: str) -> bool:
 
 async def ask_for_reset(mail: str) -> None:
     """The page says the same whether there is such an address or not."""
+    if not is_mail(mail):
+        return
     async with hf.transaction() as tx:
         rows = await tx.fetch("SELECT id FROM people WHERE mail = $1 AND blocked_at IS NULL", folded(mail))
         if rows:
@@ -260,7 +264,7 @@ def _check(mail: str, password: str, name: str) -> None:
     wrong = []
     if not is_mail(mail):
         wrong.append(Wrong("mail", "mail_wrong", (mail,)))
-    if not name.strip() or len(name) > NAME_MOST:
+    if not is_name(name):
         wrong.append(Wrong("name", "name_missing"))
     if len(password) < PASSWORD_LEAST or len(password) > PASSWORD_MOST:
         wrong.append(Wrong("password", "password_short", (PASSWORD_LEAST,)))

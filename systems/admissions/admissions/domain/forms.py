@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import unicodedata
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from datetime import date
@@ -46,6 +47,12 @@ FIELDS: Mapping[str, tuple[str, ...]] = {
 }
 
 
+def is_name(text: str) -> bool:
+    """In any script, with what joins its letters; and of one line."""
+    is_line = not any(unicodedata.category(letter) in ("Cc", "Cs", "Zl", "Zp") for letter in text)
+    return is_line and bool(text.strip()) and len(text) <= NAME_MOST
+
+
 def wrong(answers: Answers, *, files: int, today: date, step: str | None = None) -> list[Wrong]:
     """All that stands between this and its submission, or of one step only."""
     found = [*_of_person(answers, today), *_of_statement(answers), *_of_documents(answers, files)]
@@ -60,6 +67,8 @@ def _of_person(answers: Answers, today: date) -> Iterator[Wrong]:
         yield Wrong("name", "name_missing")
     elif len(answers.name) > NAME_MOST:
         yield Wrong("name", "too_long", (len(answers.name), NAME_MOST))
+    elif not is_name(answers.name):
+        yield Wrong("name", "name_missing")
     yield from _of_birth(answers.birth, today)
     if answers.phone.strip() and not _PHONE.fullmatch(answers.phone.strip()):
         yield Wrong("phone", "phone_wrong", (answers.phone,))

@@ -11,6 +11,7 @@ from starlette.middleware import Middleware
 from starlette.routing import Mount
 
 from admissions.core import MAIL, PAY, VERIFY, hf, settings
+from admissions.desk.applying import FLAG
 from admissions.probing import probe_app
 from admissions.web import limits
 from admissions.web.api import (
@@ -54,7 +55,13 @@ _PROXIES = [each.strip() for each in settings.proxies.split(",") if each.strip()
 @asynccontextmanager
 async def lifespan(_: FastAPI) -> AsyncIterator[None]:
     async with hf:
+        await begin()
         yield
+
+
+async def begin() -> None:
+    """The first question for a flag reads the database: not from the transactions of the first requests, which have all connections."""
+    await hf.flag(FLAG, default=True)
 
 
 def make_app(*, limited: bool = True) -> FastAPI:
@@ -76,13 +83,11 @@ def make_app(*, limited: bool = True) -> FastAPI:
     if settings.s3_bucket is None:
         app.router.routes.append(Mount("/blobs", SignedFiles(hf.blobs)))
     app.router.routes.append(Mount("/probes", probe_app))
-    more = 1 if limited else 1_000
-    app.user_middleware[:0] = [*_outer(more), *_inner(more)]
+    app.user_middleware[:0] = [*_outer(limited=limited), *_inner(limited=limited)]
     return app
 
 
-def _outer(more: int) -> list[Middleware]:
-    oldest = dict.fromkeys((VERIFY, PAY, MAIL), settings.oldest_s)
+def _outer(*, limited: bool) -> list[Middleware]:
     return [
         Middleware(Arrivals),
         Middleware(Correlation, deadline=False),
@@ -91,19 +96,27 @@ def _outer(more: int) -> list[Middleware]:
         Middleware(BodyLimits, total=limits.TOTAL, larger=limits.LARGER, parts=100, time=600.0),
         Middleware(Shedding, hf=hf, in_flight=300),
         Middleware(
-            Shedding, hf=hf, oldest=oldest, routes=[*SUBMISSIONS, "POST /applications/{application_id}/check"]
+            Shedding,
+            hf=hf,
+            oldest=_oldest(),
+            routes=[*SUBMISSIONS, "POST /applications/{application_id}/check"],
         ),
-        Middleware(RateLimits, hf=hf, limits=limits.for_addresses(more), proxies=_PROXIES),
+        Middleware(RateLimits, hf=hf, limits=limits.for_addresses(limited=limited), proxies=_PROXIES),
     ]
 
 
-def _inner(more: int) -> list[Middleware]:
+def _oldest() -> dict[str, float]:
+    """How long the work of each stage may have waited, while more is taken."""
+    return dict.fromkeys((VERIFY, PAY, MAIL), settings.oldest_s)
+
+
+def _inner(*, limited: bool) -> list[Middleware]:
     exempt = ["POST /webhooks/stripe", "PUT /blobs/{rest:path}"]
     return [
         Middleware(
             Sessions, hf=hf, idle=_DAY, last=30 * _DAY, secure=settings.is_secure, exempt=exempt, proxies=_PROXIES
         ),
-        Middleware(RateLimits, hf=hf, limits=limits.for_people(more)),
+        Middleware(RateLimits, hf=hf, limits=limits.for_people(limited=limited)),
         Middleware(
             IdempotencyKeys, hf=hf, routes=SUBMISSIONS, required=True, one_commit=True, body=FORM_MOST + 100_000
         ),

@@ -24,19 +24,24 @@ _SUBMISSIONS = [
 _FILES = ["POST /api/applications/{id}/documents", "POST /applications/{id}/files"]
 
 
-def for_addresses(more: int = 1) -> list[RateLimit]:
+def for_addresses(*, limited: bool) -> list[RateLimit]:
     """A school or a hall of residence is one address: what is done once in a lifetime is what is limited here."""
+    account = RateLimit(ACCOUNT, requests=10, seconds=900, by="handler")
+    if not limited:
+        return [account]
     return [
-        RateLimit("all", requests=3_000 * more, seconds=60),
-        RateLimit("entering", requests=100 * more, seconds=300, routes=_ENTERING),
-        RateLimit(ACCOUNT, requests=10 * more, seconds=900, by="handler"),
+        RateLimit("all", requests=3_000, seconds=60),
+        RateLimit("entering", requests=100, seconds=300, routes=_ENTERING),
+        account,
     ]
 
 
-def for_people(more: int = 1) -> list[RateLimit]:
+def for_people(*, limited: bool) -> list[RateLimit]:
     """`secrets` guess a password, or have mails sent to strangers."""
+    if not limited:
+        return []
     return [
-        RateLimit("secrets", requests=10 * more, seconds=900, by="principal", routes=_SECRETS),
-        RateLimit("submissions", requests=200 * more, seconds=300, by="principal", routes=_SUBMISSIONS),
-        RateLimit("files", requests=60 * more, seconds=300, by="principal", routes=_FILES),
+        RateLimit("secrets", requests=10, seconds=900, by="principal", routes=_SECRETS),
+        RateLimit("submissions", requests=200, seconds=300, by="principal", routes=_SUBMISSIONS),
+        RateLimit("files", requests=60, seconds=300, by="principal", routes=_FILES),
     ]

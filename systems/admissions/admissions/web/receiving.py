@@ -14,7 +14,6 @@ from holdfast.web import UploadForm, Uploads
 
 FIELDS_MOST = 100_000  # bytes of all that is no file
 FORM_MOST = FILES_MOST * FILE_MOST + FIELDS_MOST
-_NAME_MOST = 200
 _uploads = Uploads(hf.blobs, types=list(TYPES), total=FORM_MOST, part=FILE_MOST, parts=40)
 
 
@@ -32,6 +31,5 @@ async def received(request: Request, application_id: str) -> AsyncIterator[Uploa
 
 
 def shown_name(told: str) -> str:
-    """The last part of what the client says, in letters that can be seen. For people alone."""
-    last = told.replace("\\", "/").rpartition("/")[2]
-    return "".join(letter for letter in last if letter.isprintable()).strip()[-_NAME_MOST:] or "document"
+    """For people alone: what the client says, of which the form has kept letters only, and no path."""
+    return told.strip() if any(letter.isprintable() for letter in told.strip()) else "document"

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from functools import partial
-from typing import Any
 
 from admissions.core import PAY, STAGES, hf
 from admissions.core import stripe as guard
@@ -33,22 +32,15 @@ async def take(body: bytes, signature: str, secret: str, tx: Tx) -> bool:
         raise Refused("The webhook was signed too long ago, or in the future.")
     new = await tx.execute(
         "INSERT INTO webhook_events (id, type, at) VALUES ($1, $2, $3) ON CONFLICT (id) DO NOTHING",
-        event["id"],
-        event["type"],
+        event.id,
+        event.type,
         now,
     )
-    intent = _intent_of(event) if event["type"] in HEARD else None
+    intent = event.data.object.intent if event.type in HEARD else None
     if not new or intent is None:
         return bool(new)
-    await hear.options(tx=tx).enqueue(event["type"], intent)  # type: ignore[call-arg]  # its worker gives it the client
+    await hear.options(tx=tx).enqueue(event.type, intent)  # type: ignore[call-arg]  # its worker gives it the client
     return True
-
-
-def _intent_of(event: dict[str, Any]) -> str | None:
-    """None: a charge that was made without one, which is not ours."""
-    thing = event["data"]["object"]
-    found = thing["id"] if thing["object"] == "payment_intent" else thing.get("payment_intent")
-    return None if found is None else str(found)
 
 
 @hf.task(name="admissions.hear", queue=PAY, retry=STAGES, priority=10)

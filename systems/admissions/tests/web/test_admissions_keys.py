@@ -36,13 +36,17 @@ async def test_sent_again_it_is_answered_byte_for_byte(anh, term, stripe_simulat
     assert await number_of("documents") == 1
 
 
-async def test_a_hundred_at_once_are_one_application(anh, term, stripe_simulator):
+async def test_a_hundred_at_once_are_one_application(anh, term, stripe_simulator, kept):
     answers = await asyncio.gather(*(anh.submit(term) for _ in range(100)))
-    assert {each.status_code for each in answers} == {202}
-    assert len({each.content for each in answers}) == 1
-    assert sum(MARKER not in each.headers for each in answers) == 1
+    refused = [each for each in answers if each.status_code != 202]  # on a machine that is too busy to wait
+    assert [(each.status_code, each.headers["retry-after"]) for each in refused] == [(409, "1")] * len(
+        refused
+    )
+    told = [each for each in answers if each.status_code == 202]
+    assert len({each.content for each in told}) == 1
+    assert sum(MARKER not in each.headers for each in told) == 1
     assert (await number_of("applications"), await number_of("documents")) == (1, 1)
-    await _no_file_is_left(1)
+    assert kept() == 1
 
 
 async def test_another_application_under_the_same_key_is_refused(anh, term):
@@ -79,7 +83,7 @@ async def test_what_is_refused_for_good_is_refused_again(anh, term):
     assert (await anh.submit(term, key="a-2")).status_code == 202
 
 
-async def test_what_has_failed_for_the_moment_may_be_sent_again(anh, term, monkeypatch):
+async def test_what_has_failed_for_the_moment_may_be_sent_again(anh, term, monkeypatch, kept):
     real, fails = applying._submitted, [StoreUnavailable("gone"), RuntimeError("a mistake of ours")]
 
     async def failing(*given):
@@ -94,7 +98,7 @@ async def test_what_has_failed_for_the_moment_may_be_sent_again(anh, term, monke
     assert answers[0].json()["code"] == "INTERNAL_ERROR"
     assert "mistake of ours" not in answers[0].text
     assert (await number_of("applications"), await number_of("documents")) == (1, 1)
-    await _no_file_is_left(1)
+    assert kept() == 1
 
 
 async def test_application_files_key_mail_and_events_are_one_commit(anh, term, monkeypatch):
@@ -120,14 +124,14 @@ async def test_application_files_key_mail_and_events_are_one_commit(anh, term, m
     assert (await anh.submit(term)).status_code == 202
 
 
-async def test_a_second_application_for_the_term_is_refused_under_any_key(anh, term):
+async def test_a_second_application_for_the_term_is_refused_under_any_key(anh, term, kept):
     assert (await anh.submit(term)).status_code == 202
     second = await anh.submit(term, key="a-2")
     assert (second.status_code, second.json()["code"]) == (409, "CLOSED")
     assert (await anh.submit(await kit.term(), key="a-3")).status_code == 202, (
         "another term is another application"
     )
-    await _no_file_is_left(2)
+    assert kept() == 2
 
 
 async def test_two_submissions_of_a_draft_at_once(anh, term):
@@ -158,10 +162,3 @@ async def test_the_key_is_looked_at_before_anybody_and_kept_from_strangers(site,
         first = await nobody.submit(term)
         assert first.status_code == 401
         assert await number_of("applications") == 0
-
-
-async def _no_file_is_left(kept):
-    """Only what has a row; the rest of what was staged is gone, before any sweep."""
-    checked = await hf.blobs.check()
-    assert (checked.rows, len(checked.missing)) == (kept, 0)
-    assert len(checked.orphans) == 0, checked.orphans

@@ -37,8 +37,6 @@ async def _received(request: Request, visitor: Visitor, application_id: str) -> 
         found = form.file("file")
         if found is None:
             raise Invalid([Wrong("file", "upload_none")])
-        if found.staged.size == 0:
-            raise Invalid([Wrong("file", "upload_empty")])
         name, kind = shown_name(found.filename), form.field("kind") or "other"
         await applying.add_document(visitor.id, application_id, kind, name, found.staged)
     return name
@@ -48,6 +46,8 @@ def _words(visitor: Visitor, error: ProblemError) -> str:
     code = error.problem.code
     if code in ("FILE_TOO_LARGE", "REQUEST_TOO_LARGE"):
         return say(visitor.language, "upload_large")
+    if code == "FILE_EMPTY":
+        return say(visitor.language, "upload_empty")
     if code.startswith("TYPE_"):
         return say(visitor.language, "upload_type")
     return say(visitor.language, "upload_failed")
