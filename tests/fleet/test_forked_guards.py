@@ -37,11 +37,12 @@ async def test_a_child_does_not_spend_what_its_parent_was_granted(tmp_path):
 
 
 async def test_a_child_may_enter_and_is_a_node_of_its_own(tmp_path):
-    hf = Holdfast(f"sqlite:///{tmp_path / 'x.db'}")
+    url = f"sqlite:///{tmp_path / 'x.db'}"
+    hf = Holdfast(url)
     guard = hf.guard("api", limiter=Limiter(rate=50, burst=50))
 
     async def calls():
-        mine = Holdfast(hf._inside.location)
+        mine = Holdfast(url)
         limiter = Limiter(rate=50, burst=50)
         mine.guard("api", limiter=limiter)
         async with asyncio.timeout(10), mine:
