@@ -196,6 +196,7 @@ VERBS = {
     "groups.announce": (["g", "m", "[]"], {"ttl": 5}),
     "groups.announced": (["g"], {}),
     "groups.waiting": ([["t"]], {"limit": 5}),
+    "groups.lag": (["g", ["t"]], {"limit": 5}),
     "blobs.add": ([BLOB], {}),
     "blobs.get": (["a/b"], {}),
     "blobs.find": ([], {"prefix": "a/", "after": "a/b", "state": "kept", "limit": 5}),

@@ -202,6 +202,7 @@ class BlockingOutbox:
         made = Blocks(portal, "hf.outbox")
         self.lag, self.get, self.find = made(outbox.lag), made(outbox.get), made(outbox.find)
         self.groups, self.backlogs = made(outbox.groups), made(outbox.backlogs)
+        self.behind, self.room = made(outbox.behind), made(outbox.room)
         self.unsubscribe = made(outbox.unsubscribe)
         self.brokers, self.forget_broker = made(outbox.brokers), made(outbox.forget_broker)
         self.requeue, self.drop, self.redrive = made(outbox.requeue), made(outbox.drop), made(outbox.redrive)

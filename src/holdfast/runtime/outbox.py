@@ -6,13 +6,14 @@ from collections.abc import Callable, Sequence
 from datetime import datetime
 from functools import partial
 
-from holdfast.events import joining, wires
+from holdfast.events import joining, pressure, wires
 from holdfast.events.bus import Bus
 from holdfast.events.redriving import redrive
 from holdfast.events.replaying import replay_stray
 from holdfast.jobs.options import moment
 from holdfast.kernel.awaits import must_await_all
-from holdfast.store.event_records import Cursor, OutboxEvent, OutboxLag, OutboxState, Stray
+from holdfast.kernel.names import check_int, check_name, check_seconds
+from holdfast.store.event_records import LAG_COUNTED, Cursor, OutboxEvent, OutboxLag, OutboxState, Stray
 from holdfast.store.event_verdicts import broker_forgotten, forgotten
 from holdfast.store.ports import Store
 
@@ -49,6 +50,22 @@ class OutboxView:
     async def groups(self) -> list[Cursor]:
         """How far each group has read, where the database carries the events."""
         return await self._store.inbox.cursors()
+
+    async def behind(self, group: str) -> int:
+        """How many events the group hears and has not begun to handle: not published, not read, or waiting as jobs; counted up to 100,000.
+
+        With a broker it counts what that has not given to the group yet, whatever its type.
+        """
+        return await pressure.behind(self._store, self._bus, check_name("group", group))
+
+    async def room(self, group: str, *, most: int, wait: float | None = None) -> int:
+        """Wait until fewer than `most` events are before the group; returns how many more there is room for.
+
+        0: there was none within `wait` seconds. Several who ask at once are told the same.
+        """
+        most = check_int("most", most, 1, LAG_COUNTED)
+        wait = None if wait is None else check_seconds("wait", wait)
+        return await pressure.room(self._store, self._bus, check_name("group", group), most=most, wait=wait)
 
     async def backlogs(self) -> dict[str, int | None]:
         """The groups that the broker knows, and how many messages each has not acknowledged; None: it cannot tell."""

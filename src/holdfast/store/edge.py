@@ -382,6 +382,7 @@ RULES: dict[str, dict[str, dict[str, Check]]] = {
         },
         "announced": {"group": _name("group")},
         "waiting": {"tasks": e.check_task_names, "limit": _limit},
+        "lag": {"group": _name("group"), "tasks": e.check_task_names, "limit": _limit},
     },
     "Strays": {
         "keep": {

@@ -9,6 +9,7 @@ from holdfast.store.event_records import (
     Cursor,
     Delivery,
     Emitted,
+    GroupLag,
     NewEvent,
     NewStray,
     OutboxEvent,
@@ -144,6 +145,9 @@ class Groups(Protocol):
         Of those that wait behind another of their ordering key one in BEHIND counts: what holds one key up is no reason to
         let the others wait.
         """
+
+    async def lag(self, group: str, tasks: Sequence[str], *, limit: int) -> GroupLag:
+        """What is before the group, whose deliveries are jobs of these tasks: each counted up to `limit`. It reads no more rows than that."""
 
 
 class Strays(Protocol):

@@ -74,6 +74,14 @@ class OutboxLag(msgspec.Struct, frozen=True):
     position: int  # the newest one stamped; 0: none
 
 
+class GroupLag(msgspec.Struct, frozen=True):
+    """What a group has not begun to handle, each counted up to the limit that was asked for."""
+
+    waiting: dict[str, int]  # events that are not published, by type
+    unread: dict[str, int] | None  # published events behind its cursor, by type; None: it has none
+    queued: int  # deliveries
+
+
 class Delivery(msgspec.Struct, frozen=True):
     """One event on its way to one group: the job that will handle it."""
 

@@ -10,7 +10,7 @@ from kit import job
 from holdfast.kernel.ids import new_id
 from holdfast.kernel.portions import PORTION
 from holdfast.store.event_records import Delivery
-from holdfast.store.postgres import emitting, finding, inbox, outbox, relaying
+from holdfast.store.postgres import emitting, finding, groups, inbox, outbox, relaying
 from holdfast.store.postgres.adapters.text import text_form
 from holdfast.store.postgres.transaction import _BEGIN as FREELY
 from holdfast.store.records import Lease
@@ -91,6 +91,10 @@ async def statements(connection):
         "quarantined": next(relaying.requeue(ids, actor="ada")),
         "log": next(outbox.log(after=20_000, before=None, since=None, limit=100)),
         "read": next(inbox.read("g0", after=20_000, limit=100)),
+        "not published": Statement(groups._UNPUBLISHED[0], (100,)),
+        "not published, held": Statement(groups._UNPUBLISHED[1], (100,)),
+        "not read": Statement(groups._UNREAD, (20_000, 100)),
+        "deliveries": Statement(groups._QUEUED, (["t"], 100)),
         "ends of the log": Statement(outbox._ENDS),
         "since": Statement(outbox._FIRST_AFTER, (25_000, 50_000)),
         "get": next(outbox.get(ids[0])),

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from functools import partial
 
 from holdfast.store.edge import checked
-from holdfast.store.event_records import BEHIND
+from holdfast.store.event_records import BEHIND, GroupLag
 from holdfast.store.postgres.subject import Subject
 from holdfast.store.statements import Procedure, Statement
 
@@ -54,6 +54,33 @@ SELECT least($2::bigint, count(*) FILTER (WHERE NOT behind) + count(*) FILTER (W
     WHERE bounded AND state = 'queued' AND task = ANY($1::text[]) LIMIT $2::bigint * {BEHIND}) AS found"""
 
 
+def lag(group: str, tasks: Sequence[str], *, limit: int) -> Procedure[GroupLag]:
+    waiting: dict[str, int] = {}
+    for sql in _UNPUBLISHED:
+        for type_, number in (yield Statement(sql, (limit,))):
+            waiting[type_] = waiting.get(type_, 0) + number
+    cursor = yield Statement("SELECT position FROM holdfast.event_group WHERE name = $1::text", (group,))
+    unread: dict[str, int] | None = None
+    if cursor:
+        unread = {row[0]: row[1] for row in (yield Statement(_UNREAD, (cursor[0][0], limit)))}
+    [[queued]] = yield Statement(_QUEUED, (list(tasks), limit))
+    return GroupLag(waiting, unread, queued)
+
+
+_UNPUBLISHED = [
+    f"""
+SELECT type, count(*) FROM (
+    SELECT type FROM holdfast.outbox WHERE state = 'waiting' AND {held} ORDER BY seq LIMIT $1) f GROUP BY type"""
+    for held in ("NOT held", "held")
+]
+_UNREAD = """
+SELECT type, count(*) FROM (
+    SELECT type FROM holdfast.outbox WHERE position > $1::bigint ORDER BY position LIMIT $2) f GROUP BY type"""
+_QUEUED = """
+SELECT count(*) FROM (
+    SELECT FROM holdfast.job WHERE bounded AND state = 'queued' AND task = ANY($1::text[]) LIMIT $2) f"""
+
+
 @checked
 class Groups(Subject):
     async def announce(self, group: str, member: str, hears: str | None, *, ttl: float) -> None:
@@ -65,3 +92,6 @@ class Groups(Subject):
 
     async def waiting(self, tasks: Sequence[str], *, limit: int) -> int:
         return await self._database.read(partial(waiting, tasks, limit=limit))
+
+    async def lag(self, group: str, tasks: Sequence[str], *, limit: int) -> GroupLag:
+        return await self._database.read(partial(lag, group, tasks, limit=limit))

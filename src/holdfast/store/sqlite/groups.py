@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from functools import partial
 
 from holdfast.store.edge import checked
-from holdfast.store.event_records import BEHIND
+from holdfast.store.event_records import BEHIND, GroupLag
 from holdfast.store.sqlite.connection import Db
 from holdfast.store.sqlite.subject import Subject
 
@@ -40,6 +40,26 @@ _WAITING = """
     FROM (SELECT held FROM holdfast_queued WHERE bounded_task = ? LIMIT ?)"""
 
 
+def lag(db: Db, group: str, *, tasks: Sequence[str], limit: int) -> GroupLag:
+    waiting: dict[str, int] = {}
+    for held in (0, 1):
+        for type_, number in db.rows(_UNPUBLISHED, held, limit):
+            waiting[type_] = waiting.get(type_, 0) + number
+    position = db.value("SELECT position FROM holdfast_event_group WHERE name = ?", group)
+    unread: dict[str, int] | None = None if position is None else dict(db.rows(_UNREAD, position, limit))
+    queued = sum(db.value(_QUEUED, task, limit) for task in set(tasks))
+    return GroupLag(waiting, unread, min(queued, limit))
+
+
+_UNPUBLISHED = """
+    SELECT type, count(*) FROM (
+        SELECT type FROM holdfast_outbox WHERE state = 'waiting' AND held = ? ORDER BY seq LIMIT ?) GROUP BY type"""
+_UNREAD = """
+    SELECT type, count(*) FROM (
+        SELECT type FROM holdfast_outbox WHERE position > ? ORDER BY position LIMIT ?) GROUP BY type"""
+_QUEUED = "SELECT count(*) FROM (SELECT 1 FROM holdfast_queued WHERE bounded_task = ? LIMIT ?)"
+
+
 @checked
 class Groups(Subject):
     async def announce(self, group: str, member: str, hears: str | None, *, ttl: float) -> None:
@@ -51,3 +71,6 @@ class Groups(Subject):
 
     async def waiting(self, tasks: Sequence[str], *, limit: int) -> int:
         return await self._file.read(partial(waiting, tasks=tasks, limit=limit))
+
+    async def lag(self, group: str, tasks: Sequence[str], *, limit: int) -> GroupLag:
+        return await self._file.read(partial(lag, group=group, tasks=tasks, limit=limit))

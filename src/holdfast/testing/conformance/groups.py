@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from holdfast.kernel.ids import new_id
-from holdfast.store.event_records import BEHIND
+from holdfast.store.event_records import BEHIND, GroupLag
 from holdfast.store.ports import Store
 from holdfast.store.records import NewJob
 from holdfast.testing.conformance.harness import Conformance
+from holdfast.testing.conformance.outbox import event, publish
 
 
 class GroupsConformance(Conformance):
@@ -55,3 +56,18 @@ class GroupsConformance(Conformance):
         while await store.holds.promote():
             pass
         assert await store.groups.waiting(["a"], limit=20) == 2
+
+    async def test_what_is_before_a_group_is_counted_by_type(self, store: Store) -> None:
+        assert await store.groups.lag("billing", ["a"], limit=5) == GroupLag({}, None, 0)
+        await publish(store, "k")
+        await store.inbox.subscribe("billing")
+        assert await store.groups.lag("billing", ["a"], limit=5) == GroupLag({}, {}, 0)
+        await publish(store, "k", None, "k")
+        await store.outbox.emit([event("k"), event(None, type="order.paid"), event("l")])
+        jobs = [NewJob(id=new_id(), task=task, queue="q", max_waiting=1_000) for task in ("a", "a", "b", "c")]
+        await store.jobs.enqueue(jobs)
+        found = await store.groups.lag("billing", ["a", "b", "a"], limit=10)
+        assert found == GroupLag({"order.placed": 2, "order.paid": 1}, {"order.placed": 3}, 3)
+        found = await store.groups.lag("billing", ["a", "b"], limit=2)
+        assert found == GroupLag({"order.placed": 1, "order.paid": 1}, {"order.placed": 2}, 2)
+        assert (await store.groups.lag("billing", [], limit=2)).queued == 0
