@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+import logging
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 
 from admissions.core import VERIFY, Submitted, Uploaded, hf, key_of
 from admissions.seeding.rows import Planted
@@ -17,13 +19,30 @@ async def stop_for_good(planted: Sequence[Planted]) -> None:
     for each in planted:
         await _take_away(each)
         await _tell(each)
+    with _quiet():
+        await _let_them_fail(planted)
+    for each in planted:
+        await _bring_back(each)
+
+
+@contextmanager
+def _quiet() -> Iterator[None]:
+    """That these fail is no news."""
+    log = logging.getLogger("holdfast")
+    before = log.level
+    log.setLevel(logging.CRITICAL + 1)
+    try:
+        yield
+    finally:
+        log.setLevel(before)
+
+
+async def _let_them_fail(planted: Sequence[Planted]) -> None:
     async with hf.worker({VERIFY: 4, "default": 2}, poll=0.05):
         for _ in range(_LOOKS):
             if not await _under_way(planted):
                 break
             await asyncio.sleep(0.1)
-    for each in planted:
-        await _bring_back(each)
 
 
 async def _take_away(each: Planted) -> None:

@@ -12,13 +12,14 @@ from contextlib import asynccontextmanager
 
 import pytest
 import pytest_asyncio
-from playwright.async_api import async_playwright
+from playwright.async_api import async_playwright, expect
 
 from tools import chromium
 from tools.admissions_site import Site
 
 PATIENCE = 20_000  # ms
 PASSWORD = "correct horse battery"
+expect.set_options(timeout=PATIENCE)
 
 
 @pytest.fixture(scope="session")
@@ -107,22 +108,22 @@ async def open_page(chromium_open, one_at_a_time, portal_site, cookies):
 
 @pytest.fixture
 def mail_to(portal_site):
-    """`await mail_to("x@example.org", "Confirm")`: the text of the newest mail to this address with this in its subject."""
+    """`await mail_to("x@example.org", "Confirm")`: the text of the newest mail to this address with one of these in its subject."""
 
-    def find(address, subject):
+    def find(address, subjects):
         files = sorted(portal_site.mails.rglob("*.eml"), key=lambda each: each.stat().st_mtime, reverse=True)
         for file in files:
             mail = email.message_from_bytes(file.read_bytes(), policy=email.policy.default)
-            if address in str(mail["to"]) and subject in str(mail["subject"]):
+            if address in str(mail["to"]) and any(each in str(mail["subject"]) for each in subjects):
                 return mail.get_content()
         return None
 
-    async def waited(address, subject):
+    async def waited(address, *subjects):
         for _ in range(400):
-            if (found := find(address, subject)) is not None:
+            if (found := find(address, subjects)) is not None:
                 return found
             await asyncio.sleep(0.05)
-        raise AssertionError(f"no mail to {address} with {subject!r}")
+        raise AssertionError(f"no mail to {address} with {subjects!r}")
 
     return waited
 
