@@ -109,7 +109,7 @@ lock: ## Resolve the dependencies again into requirements/dev.txt (ARGS=--upgrad
 	@$(MAKE) lock-systems
 
 lock-systems: $(ready) ## Write what the image of each system installs, from requirements/dev.txt
-	@$(run) -m tools.system_lock publisher
+	@$(run) -m tools.system_lock publisher admissions
 
 lock-bench: $(ready) ## Resolve the peers that `make bench` installs again into requirements/bench (needs uv)
 	@$(run) -m bench.environments lock

@@ -70,5 +70,15 @@ def ports(number: int) -> list[int]:
 
 def plain_environment() -> dict[str, str]:
     """Ours without what would change how a program behaves."""
-    ours = ("HOLDFAST_", "PUBLISHER_", "DEVIANTART_", "DATABASE_URL", "REDIS_URL")
+    ours = (
+        "HOLDFAST_",
+        "PUBLISHER_",
+        "DEVIANTART_",
+        "ADMISSIONS_",
+        "STRIPE_",
+        "CLAMD_",
+        "SMTP_",
+        "DATABASE_URL",
+        "REDIS_URL",
+    )
     return {name: value for name, value in os.environ.items() if not name.startswith(ours)}

@@ -46,7 +46,7 @@ stripe = hf.guard(
     "stripe-api",
     timeout=settings.stripe_timeout_s,
     breaker=_breaker(),
-    limiter=Limiter(rate=20, burst=20, wait=10.0),
+    limiter=Limiter(rate=settings.stripe_rate, burst=20, wait=10.0),
     bulkhead=Bulkhead(20, waiting=50),
     classify=_fault,
     uncharged=_UNCHARGED,

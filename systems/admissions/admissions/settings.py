@@ -47,6 +47,9 @@ class Settings:
         "STRIPE_WEBHOOK_SECRET", SecretValue(_HOOK_OF_SIMULATOR), "signs webhooks"
     )
     stripe_url: str = setting("STRIPE_BASE_URL", STRIPE_SIMULATOR, "https://api.stripe.com for the real one")
+    stripe_rate: float = setting(
+        "STRIPE_CALLS_A_SECOND", 20.0, "of the fleet; a sandbox takes 25", low=0.1, high=10_000
+    )
     stripe_timeout_s: float = setting("STRIPE_TIMEOUT_S", 5.0, "for one call", low=0.1, high=60)
     fee: int = setting("ADMISSIONS_FEE", 7500, "minor units, of new terms", low=0, high=10_000_000)
     currency: str = setting("ADMISSIONS_CURRENCY", "usd", "of new terms", one_of=("usd", "eur", "vnd"))

@@ -10,9 +10,10 @@ from fastapi.routing import APIRoute
 from starlette.middleware import Middleware
 from starlette.routing import Mount
 
-from admissions.core import MAIL, PAY, VERIFY, hf, settings
+from admissions.core import MAIL, PAY, VERIFY, settings
 from admissions.desk.applying import FLAG
 from admissions.probing import probe_app
+from admissions.program import hf  # all of it: what enqueues a job must know what its worker gives it
 from admissions.web import limits
 from admissions.web.api import (
     account,
