@@ -1,4 +1,4 @@
-"""The portal's proof: the seed's before and after in one run, and then thousands of applications while everything dies in turn."""
+"""The portal's proof: thousands of applications while everything dies in turn, and then the seed's before and after in one run."""
 
 from __future__ import annotations
 
@@ -42,8 +42,8 @@ class Run:
 
         world = self.world
         await world.start_simulators()
-        await Beside(world, self.findings).measure()
         await self._under_trouble()
+        await Beside(world, self.findings).measure()
         return self.findings
 
     async def _under_trouble(self) -> None:

@@ -96,7 +96,6 @@ class Beside:
         await asyncio.gather(*payers, return_exceptions=True)
         await close(people)
         await world.crew.leave(["worker", "api"])
-        await self._forget()
         return side
 
     async def _people(self, addresses: list[str], name: str, *, logged_in: bool = False) -> list:
@@ -115,24 +114,6 @@ class Beside:
         while True:
             await person.pay()
             await asyncio.sleep(0.5)
-
-    async def _forget(self) -> None:
-        """What is left of the comparison is no part of what comes next."""
-        from admissions.core import hf
-
-        async with hf.transaction() as tx:
-            for table in (
-                "entries",
-                "payments",
-                "letters",
-                "documents",
-                "steps",
-                "applications",
-                "terms",
-                "programmes",
-                "people",
-            ):
-                await tx.execute(f"DELETE FROM {table}")
 
     # --- the load ---
 
