@@ -84,13 +84,16 @@ async def _pair(kind: str, **told: str) -> Pair:
     async with _opened() as client:
         found = await client.fetch_token(f"{settings.deviantart_url}/oauth2/token", grant_type=kind, **told)
     try:
-        return Pair(
-            SecretValue(found["access_token"]),
-            SecretValue(found["refresh_token"]),
-            float(found["expires_in"]),
-        )
+        return Pair(_token(found["access_token"]), _token(found["refresh_token"]), float(found["expires_in"]))
     except (KeyError, TypeError, ValueError):
         raise Passing("DeviantArt's answer to a login is not as it should be.") from None
+
+
+def _token(found: Any) -> SecretValue:
+    """An empty one would take the place of one that may still be good."""
+    if not isinstance(found, str) or not found:
+        raise ValueError("There is no token in it.")
+    return SecretValue(found)
 
 
 async def _revoke(token: str) -> None:

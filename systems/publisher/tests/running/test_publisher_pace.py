@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import httpx2
 import pytest
 from publisher import core
+from publisher.outside.deviantart import DeviantArt
 from publisher.outside.errors import AppLimited, NobodyKnows, Passing, Refused, UserLimited
 from publisher.settings import settings_of
 
@@ -80,6 +82,32 @@ def test_a_429_of_one_artist_slows_nobody_else(manual_clock):
     pace = limiter()
     throttled(manual_clock, pace, key="ada")
     assert interval(pace, "bo") == pytest.approx(3.0)
+
+
+@pytest.mark.parametrize(
+    ("told", "least", "most"),
+    [
+        ("120", 120, 144),
+        ("Thu, 01 Jan 2099 00:00:00 GMT", 2400, 2880),  # as long as any rest may be
+        ("1000000000", 2400, 2880),
+        ("soon", 60, 72),  # as if nothing had been told
+        (None, 60, 72),
+    ],
+)
+async def test_retry_after_is_obeyed_as_far_as_it_goes(manual_clock, told, least, most):
+    """P40: seconds or a date, as the answer had it; a little longer by chance."""
+
+    async def send(request):
+        headers = {} if told is None else {"Retry-After": told}
+        return httpx2.Response(429, json={"error": "user_api_threshold"}, headers=headers)
+
+    guard = Guard("deviantart", limiter=limiter(), classify=core._fault)
+    async with httpx2.AsyncClient(
+        transport=httpx2.MockTransport(send), base_url="https://a.example"
+    ) as client:
+        with pytest.raises(UserLimited):
+            await guard.keyed("ada").call(DeviantArt(client).whoami, "token")
+    assert least - 1 <= guard.limiter.record(key="artist:ada").paused_for <= most
 
 
 @pytest.mark.parametrize(

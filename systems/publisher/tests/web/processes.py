@@ -9,14 +9,17 @@ import subprocess
 import sys
 import time
 from pathlib import Path
+from urllib.parse import urlsplit
 
 import httpx
 from publisher.core import settings
+from visitors import picture
 
 from holdfast.vault import new_key
 
 ROOT = Path(__file__).parents[2]
 PATIENCE = 60.0  # seconds; the machine may be busy
+PEOPLE = []  # whose connections a test closes
 
 
 def free_port():
@@ -106,3 +109,34 @@ class Process:
     def kill(self):
         self._process.kill()
         self._process.wait(PATIENCE)
+
+
+class Person:
+    """Somebody whose requests go to one process after the other, as through a proxy."""
+
+    def __init__(self, *urls):
+        self._urls, self._turn = list(urls), 0
+        self.http = httpx.Client(timeout=30)
+        PEOPLE.append(self)
+
+    def ask(self, method, path, **more):
+        self._turn += 1
+        url = self._urls[self._turn % len(self._urls)]
+        return self.http.request(method, f"{url}{path}", **more)
+
+    def log_in(self, name="ada-arc"):
+        self.token()
+        address = self.ask("POST", "/login").headers["location"]
+        back = urlsplit(httpx.post(address, data={"artist": name}).headers["location"])
+        answer = self.ask("GET", f"{back.path}?{back.query}")
+        assert answer.headers["location"] == "/", answer.text
+        self.token()
+        return self
+
+    def token(self):
+        answer = self.ask("GET", "/api/account/session")
+        self.http.headers["x-csrf-token"] = answer.json()["csrf"]
+
+    def upload(self, name="a.png", **headers):
+        files = {"files": (name, picture(name), "image/png")}
+        return self.ask("POST", "/api/uploads", files=files, headers=headers)

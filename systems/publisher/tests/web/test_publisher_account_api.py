@@ -314,3 +314,23 @@ async def test_an_upload_while_leaving_is_either_refused_or_removed(ada_in, site
     assert answers[1].status_code == 202
     await drain(program)
     assert await left_of(ada_in.artist_id) == {}
+
+
+async def test_settings_show_the_login_and_its_days(ada_in):
+    """One account there is one account here; its login, how long it lasts, and a button that renews it."""
+    page = (await ada_in.get("/settings")).text
+    for words in ("one account of DeviantArt is one account here", "Active, 89 days left", "Renew the login"):
+        assert words in page
+    assert 89 < (await ada_in.get("/api/account")).json()["token"]["days"] <= 90
+
+
+async def test_a_post_that_is_close_to_another_is_told(ada_in):
+    """In the API and on its page: two of them within a quarter of an hour."""
+    first, second = [await ada_in.make_draft(name) for name in ("a.png", "b.png")]
+    at = round(await program.now()) + 7200
+    for post_id, moment in ((first, at), (second, at + 600)):
+        answer = await ada_in.post(f"/api/posts/{post_id}/schedule", json={"at": moment})
+        assert answer.status_code == 200, answer.text
+    near = (await ada_in.get(f"/api/posts/{second}")).json()["near"]
+    assert [each["id"] for each in near] == [first]
+    assert "Close to another post." in (await ada_in.get(f"/posts/{second}")).text

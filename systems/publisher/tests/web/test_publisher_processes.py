@@ -7,14 +7,11 @@ import signal
 import subprocess
 import threading
 import time
-from urllib.parse import urlsplit
 
 import httpx
 import pytest
-from processes import World
+from processes import PEOPLE, Person, World
 from visitors import picture
-
-PEOPLE = []
 
 
 @pytest.fixture
@@ -22,37 +19,6 @@ def world(simulator, tmp_path):
     yield World(tmp_path, f"sqlite:///{tmp_path / 'publisher.db'}")
     while PEOPLE:
         PEOPLE.pop().http.close()
-
-
-class Person:
-    """Somebody whose requests go to one process after the other, as through a proxy."""
-
-    def __init__(self, *urls):
-        self._urls, self._turn = list(urls), 0
-        self.http = httpx.Client(timeout=30)
-        PEOPLE.append(self)
-
-    def ask(self, method, path, **more):
-        self._turn += 1
-        url = self._urls[self._turn % len(self._urls)]
-        return self.http.request(method, f"{url}{path}", **more)
-
-    def log_in(self, name="ada-arc"):
-        self.token()
-        address = self.ask("POST", "/login").headers["location"]
-        back = urlsplit(httpx.post(address, data={"artist": name}).headers["location"])
-        answer = self.ask("GET", f"{back.path}?{back.query}")
-        assert answer.headers["location"] == "/", answer.text
-        self.token()
-        return self
-
-    def token(self):
-        answer = self.ask("GET", "/api/account/session")
-        self.http.headers["x-csrf-token"] = answer.json()["csrf"]
-
-    def upload(self, name="a.png", **headers):
-        files = {"files": (name, picture(name), "image/png")}
-        return self.ask("POST", "/api/uploads", files=files, headers=headers)
 
 
 def test_two_processes_behind_one_address_are_one(world):
