@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from admissions.core import hf
 from admissions.desk import finance, status
+from admissions.probing import probe_app
 from admissions.status import application_view
 from admissions.work import (
     adding,
@@ -29,6 +30,7 @@ __all__ = [
     "hearing",
     "hf",
     "paying",
+    "probe_app",
     "releasing",
     "resources",
     "status",
