@@ -77,3 +77,13 @@ def test_the_environment_says_it_too():
 def test_no_password_is_printed():
     hf = Holdfast("sqlite:///never-made.db", mail="smtps://ada:geheim@mail.example.org")
     assert "geheim" not in f"{hf.mail!r} {hf.mail.settings!r} {place(hf.mail.settings.url)!r}"
+
+
+async def test_places_of_the_fleet_are_counted_with_each_mail(tmp_path):
+    """`in_fleet` mails at a time of all processes together."""
+    settings = MailSettings(url="file:outbox", sender="shop@example.org", in_fleet=4)
+    async with Holdfast(f"sqlite:///{tmp_path / 'mail.db'}", mail=settings) as hf:
+        sent = await hf.mail.send(to="ada@example.org", subject="Hello", text="Hello")
+        assert (await hf.jobs.get(sent.handles[0].id)).concurrency == "holdfast.mail.send"
+    with pytest.raises(UsageError, match="in_fleet"):
+        MailSettings(url="file:outbox", in_fleet=0)

@@ -97,7 +97,10 @@ async def test_stages_that_are_killed_anywhere_are_done_once(
     tmp_path, prepare, stripe_simulator, box, what, least
 ):
     async def act(hf):
+        await hf.queues.pause("verify_document")
         application = await kit.submitted()
+        await drain(hf)  # the copies share one folder, where the file has come to its place
+        await hf.queues.resume("verify_document")
         if what == "complete":
             await drain(hf, raise_dead=True)
             await kit.pay(application)
