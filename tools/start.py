@@ -64,7 +64,7 @@ SYSTEMS = {
             "HEALTH_CHECK_PORT": "{health}",
         },
         says=(
-            "Pages:               http://127.0.0.1:{pages}  (applicant anh@example.org, officer ada@uni.example; password: correct horse battery)",
+            "Pages:               http://127.0.0.1:{pages}  (applicant anh@example.org; officers ada@ and binh@uni.example, finance clara@, administrator dung@; password of all: correct horse battery)",
             "Mails:               http://127.0.0.1:{mails}",
             "Simulated Stripe:    http://127.0.0.1:{stripe}  (pay with card 4242 4242 4242 4242, any later month, any code)",
             "Probes and metrics:  http://127.0.0.1:{health}/health, /ready, /metrics",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable
 from functools import partial
 from typing import Any, TypeVar
@@ -12,6 +13,7 @@ import stripe
 from admissions.outside.errors import Declined, Passing, Refused, Slowed, Spoiled, Uncertain
 from admissions.settings import Settings
 
+logging.getLogger("stripe").setLevel(logging.WARNING)  # else it tells each call
 _T = TypeVar("_T")
 # Words for an applicant, by Stripe's codes; nobody else's words are shown.
 WORDS = {

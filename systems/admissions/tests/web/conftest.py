@@ -23,6 +23,13 @@ async def site(any_portal):
 
 
 @pytest.fixture
+async def quick_site(portal):
+    """The app on SQLite alone: for what no store decides."""
+    await begin()
+    return app
+
+
+@pytest.fixture
 async def term(any_portal):
     return await kit.term()
 

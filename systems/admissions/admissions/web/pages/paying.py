@@ -19,6 +19,7 @@ from admissions.outside.errors import Declined, OutsideError
 from admissions.outside.payments import Payments
 from admissions.web.pages import frame
 from admissions.web.pages.frame import Notice
+from admissions.web.pages.slow import slow_of
 from admissions.web.pages.standing import declined, why_declined
 from admissions.web.visitor import Visitor
 from admissions.web.words import say
@@ -44,13 +45,15 @@ async def show(request: Request, visitor: Visitor) -> Response:
     its = await story.of(visitor.id, request.path_params["application_id"])
     if its.state is State.DRAFT:
         return frame.go(request, f"/applications/{its.id}/form")
-    return _draw(request, visitor, its, Form())
+    return await _draw(request, visitor, its, Form())
 
 
-def _draw(request: Request, visitor: Visitor, its: story.Story, form: Form, status: int = 200) -> Response:
+async def _draw(
+    request: Request, visitor: Visitor, its: story.Story, form: Form, status: int = 200
+) -> Response:
     values = {
         "its": its, "form": form, "takes_cards": takes_cards(), "try_card": TRY, "why": why_declined(its, visitor.language),
-        "paid_at": its.at("paid"), "declined_at": its.at("payment_declined"), "is_over": its.state is State.WITHDRAWN,
+        "paid_at": its.at("paid"), "declined_at": its.at("payment_declined"), "is_over": its.state is State.WITHDRAWN, "slow": await slow_of(its),
     }  # fmt: skip
     return frame.render(request, "pay.html", values, status=status)
 
@@ -65,7 +68,7 @@ async def pay(request: Request, visitor: Visitor) -> Response:
     month, year = _checked(form, visitor)
     method = await _method(form, visitor, month, year) if form.ok else ""
     if not form.ok:
-        return _draw(request, visitor, its, _without_card(form), 422)
+        return await _draw(request, visitor, its, _without_card(form), 422)
     try:
         await paying.pay(visitor.id, its.id, method)
     except TooLate as refusal:  # the same page in another window

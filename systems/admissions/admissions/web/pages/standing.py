@@ -14,6 +14,7 @@ from admissions.domain.forms import KINDS
 from admissions.domain.states import State
 from admissions.outside.payments import WORDS
 from admissions.web.pages import frame
+from admissions.web.pages.slow import slow_of
 from admissions.web.pages.texts import money
 from admissions.web.visitor import Visitor
 from admissions.web.words import SENTENCES, say
@@ -110,14 +111,15 @@ async def show(request: Request, visitor: Visitor) -> Response:
     its = await story.of(visitor.id, request.path_params["application_id"])
     if its.state is State.DRAFT:
         return frame.go(request, f"/applications/{its.id}/form")
-    version = (its.draft.version, its.state, len(its.lines), its.payment, its.wishes, its.decision)
+    slow = await slow_of(its)
+    version = (its.draft.version, its.state, len(its.lines), its.payment, its.wishes, its.decision, slow)
     if (same := frame.pages.unchanged(request, version)) is not None:
         return same
     stages = stages_of(its, visitor.language)
     values = {
         "its": its, "look": look_of(its), "stages": stages, "stages_done": sum(each.is_done for each in stages), "kinds": KINDS,
         "lines": [(LINE_LOOKS.get(each.kind, "wait"), line_words(visitor.language, each.kind, each.values), each.at) for each in its.lines],
-        "why": why_declined(its, visitor.language),
+        "why": why_declined(its, visitor.language), "slow": slow,
     }  # fmt: skip
     return frame.render(request, "status.html", values, version=version)
 

@@ -1,0 +1,40 @@
+"""When a part is down, who waits for it is told so, and that nothing is lost; nobody else is."""
+
+from __future__ import annotations
+
+import admissions_kit as kit
+import pytest
+from admissions.core import hf, scanner
+from admissions.core import stripe as guard
+from admissions_visitors import Visitor
+
+from holdfast.testing import drain
+
+
+async def fails(guard):
+    async def cut():
+        raise OSError("nobody answers")
+
+    for _ in range(12):
+        with pytest.raises(Exception):  # noqa: B017  first the cut, then the open breaker
+            await guard.call(cut)
+
+
+async def test_the_page_says_that_payments_are_slow(manual_clock, quick_site, stripe_simulator, box):
+    term = await kit.term()
+    async with Visitor(quick_site, headers={"accept": "text/html"}) as anh:
+        await anh.log_in()
+        found = await anh.submitted(term)
+        await fails(guard)
+        page = (await anh.get(f"/applications/{found}/status")).text
+        assert "slow right now" not in page  # it waits for the scanner, which is well
+        await fails(scanner)
+        page = (await anh.get(f"/applications/{found}/status")).text
+        assert "Checking the files is slow right now" in page
+        manual_clock.advance(120)
+        await manual_clock.run(drain(hf, raise_dead=True))
+        assert (await kit.row(found))["state"] == "awaiting_payment"
+        await fails(guard)
+        for address in ("status", "pay"):
+            page = (await anh.get(f"/applications/{found}/{address}")).text
+            assert "Payments are slow right now" in page
