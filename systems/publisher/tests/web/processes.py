@@ -126,7 +126,9 @@ class Person:
 
     def log_in(self, name="ada-arc"):
         self.token()
-        address = self.ask("POST", "/login").headers["location"]
+        asked = self.ask("POST", "/login")
+        assert asked.status_code == 303, asked.text
+        address = asked.headers["location"]
         back = urlsplit(httpx.post(address, data={"artist": name}).headers["location"])
         answer = self.ask("GET", f"{back.path}?{back.query}")
         assert answer.headers["location"] == "/", answer.text
