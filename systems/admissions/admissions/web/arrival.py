@@ -10,7 +10,8 @@ from starlette.requests import Request
 
 from admissions.core import hf
 
-_BEGAN = "began"  # in the state of a request: by the clock of this process, which only measures
+# In the state of a request: when it began, by the clock of this process, which only measures; and what is seen from outside of all middleware.
+_BEGAN, _SEEN = "began", "seen"
 
 
 class Arrivals:
@@ -21,7 +22,7 @@ class Arrivals:
 
     async def __call__(self, scope: MutableMapping[str, Any], receive: Any, send: Any) -> None:
         if scope["type"] == "http":
-            scope["state"] = {**scope.get("state", {}), _BEGAN: time.monotonic()}
+            scope["state"] = {**scope.get("state", {}), _BEGAN: time.monotonic(), _SEEN: {}}
         await self._app(scope, receive, send)
 
 

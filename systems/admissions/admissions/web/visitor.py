@@ -44,6 +44,15 @@ async def visitor_of(request: Request) -> Visitor:
         language = person.language if person else _language_of(request)
         found = Visitor(person, language, await arrived_at(request))
         request.state.visitor = found
+        getattr(request.state, "seen", {})["visitor"] = found  # for a page of trouble, which is drawn outside
+    return found
+
+
+def seen_visitor(request: Request) -> Visitor | None:
+    """Who was asked for already, if anybody."""
+    found: Visitor | None = getattr(request.state, "visitor", None) or getattr(request.state, "seen", {}).get(
+        "visitor"
+    )
     return found
 
 

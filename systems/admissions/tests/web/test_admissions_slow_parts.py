@@ -38,3 +38,14 @@ async def test_the_page_says_that_payments_are_slow(manual_clock, quick_site, st
         for address in ("status", "pay"):
             page = (await anh.get(f"/applications/{found}/{address}")).text
             assert "Payments are slow right now" in page
+
+
+async def test_a_page_of_trouble_is_in_the_language_of_its_reader(quick_site):
+    """Whatever the browser likes most; and who has logged in is still seen to be."""
+    async with Visitor(quick_site, headers={"accept": "text/html", "accept-language": "en"}) as anh:
+        await anh.log_in(language="vi")
+        answer = await anh.get(f"/applications/{'0' * 32}/status")
+        assert answer.status_code == 404
+        assert "<h1>Không có trang này</h1>" in answer.text
+        assert "Hồ sơ của tôi" in answer.text
+        assert "<form" not in answer.text.partition("<main")[0]  # it could not be sent from here

@@ -19,7 +19,7 @@ from admissions.domain.forms import Wrong
 from admissions.domain.roles import May, may
 from admissions.web.allowed import PAGES, is_allowed
 from admissions.web.pages.texts import add_filters, money, offset
-from admissions.web.visitor import Visitor, preferred, visitor_of
+from admissions.web.visitor import Visitor, preferred, seen_visitor, visitor_of
 from admissions.web.words import NAMES, say
 from holdfast.web import session_of
 from holdfast.web.pages import Form, Pages
@@ -38,7 +38,7 @@ class Notice(msgspec.Struct, frozen=True):
 
 
 def _context(request: Request) -> Mapping[str, Any]:
-    visitor: Visitor | None = getattr(request.state, "visitor", None)
+    visitor = seen_visitor(request)
     language = visitor.language if visitor else preferred(request.headers.get("accept-language", ""))
     person = visitor.person if visitor else None
     now = {"now": visitor.now} if visitor else {}
