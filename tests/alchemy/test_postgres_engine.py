@@ -4,12 +4,17 @@ from __future__ import annotations
 
 import asyncio
 
+import pytest
 import sqlalchemy as sa
+from sqlalchemy.exc import DBAPIError
 from sqlalchemy.pool import NullPool
 
 from holdfast import Holdfast
+from holdfast.errors import StoreUnavailable
 from holdfast.sqlalchemy.postgres import PostgresEngines, url_of
 from holdfast.store.postgres.url import parse
+from holdfast.web.problems import problem_of
+from tools.wire import Wire
 
 
 def test_what_is_ours_is_taken_out_of_the_url():
@@ -79,3 +84,24 @@ async def test_a_connection_that_the_server_has_closed_is_replaced(postgres_url)
             await asyncio.sleep(0.01)
         async with hf.session() as session:
             assert await session.scalar(sa.text("SELECT pg_backend_pid()")) != ended
+
+
+async def test_a_session_that_is_cut_off_is_no_fault_of_the_program(postgres_url):
+    """A request that had one is answered with 503, and may be sent again."""
+    wire = Wire(postgres_url)
+    async with wire.open(), Holdfast(wire.url) as hf, hf.session() as session:
+        await session.execute(sa.text("SELECT 1"))
+        wire.lose_answer_to(b"pg_sleep")
+        with pytest.raises(DBAPIError) as cut:
+            await session.execute(sa.text("SELECT pg_sleep(0.01)"))
+    assert (problem_of(cut.value).status, problem_of(cut.value).retry_after) == (503, 2)
+
+
+async def test_a_server_that_takes_no_connection_is_told_in_our_words(postgres_url):
+    wire = Wire(postgres_url)
+    async with wire.open(), Holdfast(wire.url) as hf:
+        wire.last_cut = wire._dead = True  # who comes now is hung up on
+        with pytest.raises(StoreUnavailable):
+            async with hf.session() as session:
+                await session.execute(sa.text("SELECT 1"))
+        wire._dead = False

@@ -16,6 +16,7 @@ from holdfast.kernel.errors import UsageError
 from holdfast.kernel.ids import new_id
 from holdfast.sqlalchemy.dbapi.texts import refuse_end
 from holdfast.sqlalchemy.lent import Lent
+from holdfast.store.postgres.failures import translate
 from holdfast.store.postgres.url import Target, parse
 
 if TYPE_CHECKING:
@@ -70,7 +71,10 @@ def _checked(kind: type[Pool], check: Callable[[], None]) -> type[Pool]:
     class Checked(kind):  # type: ignore[valid-type,misc]
         def connect(self) -> PoolProxiedConnection:
             check()
-            return super().connect()  # type: ignore[no-any-return]
+            try:
+                return super().connect()  # type: ignore[no-any-return]
+            except OSError as error:
+                raise translate(error) from error
 
     return Checked
 

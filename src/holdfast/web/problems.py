@@ -48,6 +48,14 @@ INTERNAL = Problem(
     detail="It was noted under the correlation id. Nothing that the request asked for is known to be done.",
 )
 
+# SQLAlchemy tells so of each of its errors; in the middle of a commit nobody knows what was stored.
+_CUT_OFF = Problem(
+    status=503,
+    title="The database does not answer",
+    code="STORE_UNAVAILABLE",
+    retry_after=_SOON,
+    detail="Send the same request again, with the same Idempotency-Key if it had one.",
+)
 # The first that fits. What is not here is a fault of the program, and answered as INTERNAL.
 _PROBLEMS: tuple[tuple[type[BaseException], Problem], ...] = (
     (e.CommitUnknown, Problem(
@@ -114,6 +122,8 @@ def problem_of(error: BaseException) -> Problem:
     """The answer to a request that failed with this. It says nothing of what is inside."""
     if isinstance(error, ProblemError):
         return error.problem
+    if getattr(error, "connection_invalidated", False):
+        return _CUT_OFF
     found = next((problem for kind, problem in _PROBLEMS if isinstance(error, kind)), INTERNAL)
     after = getattr(error, "retry_after", None)
     if isinstance(error, e.Refused) and after is not None:
