@@ -17,7 +17,7 @@ unexport PYTHONDONTWRITEBYTECODE
 # A .venv whose interpreter is gone is made again.
 $(shell $(run) -c '' >/dev/null 2>&1 || rm -f $(ready))
 
-.PHONY: help demo test test-again check publisher admissions proof chaos sim sim-mutants pictures bench bench-guards bench-events bench-sagas bench-sessions bench-web bench-publisher publisher-pictures bench-store bench-profile format lock lock-systems lock-bench
+.PHONY: help demo test test-again check publisher admissions proof chaos sim sim-mutants pictures bench bench-guards bench-events bench-sagas bench-sessions bench-web bench-publisher admissions-pictures publisher-pictures bench-store bench-profile format lock lock-systems lock-bench
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -86,6 +86,10 @@ bench-web: $(ready) ## Measure what keys and the other middleware of the edge co
 bench-publisher: $(ready) ## Measure posts a second of the publisher, their CPU and memory, on both stores, in three minutes
 	@$(run) -m tools.proof publisher --bench --store sqlite $(ARGS)
 	@$(run) -m tools.proof publisher --bench --store postgres $(ARGS)
+
+admissions-pictures: $(ready) ## Make the pictures of systems/admissions/README.md again
+	@$(run) -m tools.chromium
+	@$(run) -m tools.admissions_pictures
 
 publisher-pictures: $(ready) ## Make the pictures of systems/publisher/README.md again
 	@$(run) -m tools.chromium
