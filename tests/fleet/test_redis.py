@@ -380,3 +380,15 @@ def test_what_is_on_a_key_of_ours_but_not_ours_is_refused(valkey):
         await guards.close()
 
     asyncio.run(see())
+
+
+async def test_a_lenient_bucket_is_full_where_others_are_empty(own_valkey, opened):
+    """Who is counted for asking us is not kept out because the server was started; a burst stays a burst."""
+    asked = {"least": 1, "most": 8, "rate": 0.1, "burst": 8}
+    for key in ("first", "second"):
+        guards = await opened(own_valkey)
+        strict, lenient = await guards.take([Want("g", key, **asked), Want("h", key, **asked, lenient=True)])
+        (again,) = await guards.take([Want("h", key, **asked, lenient=True)])
+        assert (strict.units, lenient.units, again.units) == (0, 8, 0)
+        own_valkey.kill()
+        own_valkey.start()

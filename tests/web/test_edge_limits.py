@@ -39,6 +39,15 @@ async def test_the_one_above_the_limit_is_refused(hf):
     assert '"api";r=0' in refused.headers["ratelimit"]
 
 
+async def test_nobody_is_kept_out_by_a_redis_that_was_just_started(tmp_path, own_valkey):
+    """What it may have forgotten counts as not used: the limit is the same, and the first requests are answered."""
+    async with Holdfast(f"sqlite:///{tmp_path / 'a.db'}", guards=own_valkey.url) as hf:
+        app = RateLimits(echo, hf, [RateLimit("login", requests=5, seconds=300)])
+        async with client(app) as http:
+            answers = [(await http.get("/")).status_code for _ in range(6)]
+    assert answers == [200] * 5 + [429]
+
+
 async def test_each_address_has_its_own_rate(hf):
     app = RateLimits(echo, hf, [RateLimit("api", requests=1)], proxies=["127.0.0.0/8"])
     async with client(app) as http:

@@ -198,7 +198,9 @@ class Pot:
         least = max(self._largest, first, 1.0)
         wished = max(self._expected(now) * 1.2, self._refused + self._waiting) + self.owed
         most = max(least, min(wished, self.terms.size / nodes))
-        return Want(self.limiter.name, self.key, least, most, self._rate(), self.terms.size)
+        return Want(
+            self.limiter.name, self.key, least, most, self._rate(), self.terms.size, self.limiter.is_lenient
+        )
 
     def _rate(self) -> float:
         """What the store may grant a second. Once the other side has asked for less the store knows better than each of us."""

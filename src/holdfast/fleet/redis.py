@@ -80,7 +80,7 @@ class RedisGuards:
         if not wants:
             return []
         keys = [self._key("memory"), *(self._bucket(want.name, want.key) for want in wants)]
-        asked = [(want.least, want.most, want.rate, want.burst) for want in wants]
+        asked = [(want.least, want.most, want.rate, want.burst, want.lenient) for want in wants]
         answers = await self._ask("take", keys, asked, list[tuple[float, Bucket]])
         return [quota.grant_of(want, left, units) for want, (units, left) in zip(wants, answers, strict=True)]
 

@@ -43,10 +43,11 @@ class Limiter(LimiterLooks, metaclass=Kept):
     at most `keys` users at a time. A call waits at most `wait` seconds for its turn. A `Retry-After` of the other side is
     obeyed up to `longest_pause` seconds, and for up to the share `pause_jitter` (0.2) longer. `pause=Backoff(first=300,
     ceiling=2400)` is the pause after being throttled without one: it doubles each time in a row, and an answer begins it anew.
+    On a Redis that may have forgotten what was used, nothing is there at first; with `lenient` all of it is.
     """
 
     __slots__ = (
-        "_keys", "_lock", "_longest_pause", "_longest_told", "_most", "_name", "_news", "_pace", "_pauses", "_quota", "_rate", "_registry", "_single", "_wait",
+        "_keys", "_lenient", "_lock", "_longest_pause", "_longest_told", "_most", "_name", "_news", "_pace", "_pauses", "_quota", "_rate", "_registry", "_single", "_wait",
         "settings",
     )  # fmt: skip
 
@@ -65,6 +66,7 @@ class Limiter(LimiterLooks, metaclass=Kept):
         longest_pause: float = LONGEST_PAUSE,
         pause_jitter: float = PAUSE_JITTER,
         pause: Backoff | None = None,
+        lenient: bool = False,
         quota: Quota | None = None,
         name: str | None = None,
     ) -> None:
@@ -80,7 +82,7 @@ class Limiter(LimiterLooks, metaclass=Kept):
         self._longest_pause = check_seconds("longest_pause", longest_pause, 0.0, 86_400)
         own = 0.0 if self._pace.pause is None else self._pace.pause.ceiling
         self._longest_told = max(self._longest_pause, own)
-        self._quota = quota
+        self._quota, self._lenient = quota, bool(lenient)
         self._most = self._pace.burst  # that one call may cost
         self._name = name if name is None else check_name("limiter", name)
         self._lock, self._news, self._pauses = new_lock(), News(), Pauses()

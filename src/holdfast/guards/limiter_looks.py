@@ -23,6 +23,7 @@ class LimiterLooks:
     _lock: AbstractContextManager[Any]
     _longest_pause: float
     _name: str | None
+    _lenient: bool
     _pace: Pace
     _pauses: Pauses
     _rate: float
@@ -33,6 +34,11 @@ class LimiterLooks:
     @property
     def name(self) -> str:
         return self._name or "limiter"
+
+    @property
+    def is_lenient(self) -> bool:
+        """Where what was used may be forgotten, nothing was."""
+        return self._lenient
 
     @property
     def fastest(self) -> float:

@@ -34,6 +34,7 @@ class Want(msgspec.Struct, frozen=True):
     most: float
     rate: float  # units a second, when the other side has not asked for less
     burst: float  # units that it holds
+    lenient: bool = False  # where what was used may be forgotten, nothing was
 
     def __post_init__(self) -> None:
         _set(self, "name", check_name("guard", self.name))

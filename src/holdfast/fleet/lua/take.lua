@@ -1,4 +1,4 @@
--- Lease quota. KEYS: the memory, and a bucket for each want. ARGV: a list of least, most, rate, burst.
+-- Lease quota. KEYS: the memory, and a bucket for each want. ARGV: a list of least, most, rate, burst, lenient.
 -- Answers for each want: the units granted, and what is left of the bucket.
 local memory, TERMS_KEPT = recall_run(), 5
 
@@ -22,8 +22,11 @@ local function set_terms(bucket, rate, burst)
   bucket.rate = math.min(bucket.fastest, bucket.slowed or bucket.fastest)
 end
 
-local function take(key, least, most, rate, own_burst)
+local function take(key, least, most, rate, own_burst, lenient)
   local bucket = look(key, rate)
+  if lenient then -- what may be forgotten counts as not used
+    bucket.spare = MOST
+  end
   set_terms(bucket, rate, own_burst)
   local burst = bucket.burst
   local free = math.min(burst - bucket.level, bucket.spare)
@@ -40,6 +43,6 @@ end
 
 local answers = {}
 for place, want in ipairs(cmsgpack.unpack(ARGV[1])) do
-  answers[place] = take(KEYS[place + 1], want[1], want[2], want[3], want[4])
+  answers[place] = take(KEYS[place + 1], want[1], want[2], want[3], want[4], want[5])
 end
 return cmsgpack.pack(answers)

@@ -115,9 +115,13 @@ class RateLimits:
 
 
 def _limiter(hf: Program, limit: RateLimit) -> Limiter:
-    """A fleet grants less than the burst at once, by what comes back while a grant lasts: that is added here."""
+    """A fleet grants less than the burst at once, by what comes back while a grant lasts: that is added here.
+
+    People are not kept out because a Redis was started: it may have forgotten what was used.
+    """
     rate = limit.requests / limit.seconds
-    limiter = Limiter(rate=rate, burst=limit.requests + rate * SLICE, wait=_PATIENCE, keys=_KEYS, per="{who}")
+    burst = limit.requests + rate * SLICE
+    limiter = Limiter(rate=rate, burst=burst, wait=_PATIENCE, keys=_KEYS, per="{who}", lenient=True)
     hf.guard(f"web.{limit.name}", limiter=limiter)  # it is the fleet's from now on
     return limiter
 
