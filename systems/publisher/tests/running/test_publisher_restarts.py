@@ -134,7 +134,7 @@ async def test_files_in_an_s3_and_sessions_and_cache_on_redis(
     """P101, P111: PostgreSQL, a bucket and Redis, by their variables alone: from the login to the published post."""
     world = World(
         tmp_path, postgres_url, REDIS_URL=valkey.url, S3_BUCKET_NAME=BUCKET, S3_ENDPOINT=seaweed.endpoint,
-        S3_ACCESS_KEY_ID=ACCESS, S3_SECRET_ACCESS_KEY=SECRET, S3_REGION="us-east-1", S3_PATH_PREFIX="art/live", CIRCUIT_BREAKER_PERSIST_TO_REDIS="false",
+        S3_ACCESS_KEY_ID=ACCESS, S3_SECRET_ACCESS_KEY=SECRET, S3_REGION="us-east-1", S3_PATH_PREFIX="art/live",
         RATE_LIMITER_BASE_DELAY_MS="30", PUBLISHER_FASTEST_DELAY_MS="10",
     )  # fmt: skip
     with world.start("api") as site, world.start("worker") as worker:
