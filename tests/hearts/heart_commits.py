@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import struct
+from contextlib import suppress
 from pathlib import Path
 from typing import Self
 
 from holdfast import Holdfast, Tx
+from holdfast.errors import Deadlock
 
 _SEEN = "CREATE TABLE heart_writes (number xid8 PRIMARY KEY)"
 _NOTICE = """CREATE FUNCTION heart_notice() RETURNS trigger LANGUAGE plpgsql AS '
@@ -24,9 +26,11 @@ class Commits:
         self._is_counted_by_triggers = not url.startswith("sqlite")
 
     async def __aenter__(self) -> Self:
-        if self._is_counted_by_triggers:
-            async with self._hf.transaction() as tx:
-                await self._watch(tx)
+        while self._is_counted_by_triggers:
+            with suppress(Deadlock):  # with a worker that writes to these tables in another order
+                async with self._hf.transaction() as tx:
+                    await self._watch(tx)
+                break
         return self
 
     async def __aexit__(self, *_: object) -> None:

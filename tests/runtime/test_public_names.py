@@ -19,8 +19,8 @@ OF_HANDLE = "cancel cancel_sync created id record record_sync result result_sync
 OF_SAGA_RUN = """cancel cancel_sync created id record record_sync result result_sync signal signal_sync status
     status_sync"""
 
-OF_HOLDFAST = """alerts blobs blocking cache cached choreography cron dead emit emit_sync event every flag flags guard guards jobs lock logins mail migrate now on on_alert on_cancelled on_dead on_unknown outbox
-    queues resource saga sagas session sqlalchemy store task tenants transaction undo unknown use vault versions view views worker workers working"""
+OF_HOLDFAST = """alerts blobs blocking cache cached choreography cron dead emit emit_many emit_many_sync emit_sync event every flag flags guard guards jobs lock logins mail migrate now on on_alert on_cancelled on_dead on_unknown outbox
+    queues resource saga sagas session snapshot sqlalchemy store task tenants transaction undo unknown use vault versions view views worker workers working"""
 
 
 def public(thing):

@@ -42,6 +42,12 @@ async def opened(url):
         yield hf
 
 
+@pytest.fixture
+def open_at():
+    """`async with open_at(url) as hf`: for tests that need the database closed in between."""
+    return opened
+
+
 @pytest.fixture(params=["sqlite", "postgres"])
 def any_url(request, tmp_path):
     if request.param == "sqlite":

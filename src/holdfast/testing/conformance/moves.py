@@ -155,7 +155,7 @@ class MoveConformance(Conformance):
         made = await put_many(store, 3, tenant="t")
         await store.holds.promote(window=1)
         await store.jobs.move(made[0], delay=5.0)
-        assert [await state_of(store, each) for each in made] == [held(Held.TIME), READY, READY]
+        assert [await state_of(store, each) for each in made] == [held(Held.TIME), READY, held(Held.TENANT)]
 
     async def test_one_of_a_tenant_that_is_brought_forward_is_looked_at(self, store: Store) -> None:
         job_id = await put(store, tenant="t", delay=60)

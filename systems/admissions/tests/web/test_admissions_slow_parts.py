@@ -9,6 +9,7 @@ from admissions.core import stripe as guard
 from admissions_visitors import Visitor
 
 from holdfast.testing import drain
+from tools.waiting import until
 
 
 async def fails(guard):
@@ -18,6 +19,11 @@ async def fails(guard):
     for _ in range(12):
         with pytest.raises(Exception):  # noqa: B017  first the cut, then the open breaker
             await guard.call(cut)
+
+    async def is_known():
+        return str((await hf.guards.look(guard.name)).state) == "open"
+
+    await until(is_known, 30)  # what a process sees is told to the others in a moment
 
 
 async def test_the_page_says_that_payments_are_slow(manual_clock, quick_site, stripe_simulator, box):

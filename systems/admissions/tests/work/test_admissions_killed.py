@@ -70,13 +70,12 @@ def told(path):
 
 
 @pytest.fixture
-async def prepare(tmp_path, stripe_simulator):
+async def prepare(tmp_path, stripe_simulator, open_at):
     """Makes a database, closes it, and gives its path."""
-    import conftest
 
     async def prepared(act, name="prepared"):
         path = tmp_path / f"{name}.db"
-        async with conftest.opened(f"sqlite:///{path}") as hf:
+        async with open_at(f"sqlite:///{path}") as hf:
             await act(hf)
         return path
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from itertools import zip_longest
 
 from proof_desk import read
-from proof_world import LEASE, SCAN, World
+from proof_world import BUSY, LEASE, SCAN, World
 from publisher.core import hf
 
 from tools.proving.figures import Findings, span
@@ -154,7 +154,7 @@ class Count:
                         back[how].append(claim.ended_at - at)
                         if later is not None and later.began_at is not None:
                             began.append(later.began_at - at)
-        limit = LEASE + SCAN
+        limit = LEASE + SCAN + (BUSY if self.world.place.is_small else 0.0)
         late = [f"{each:.1f} s" for found in back.values() for each in found if each > limit]
         findings.add("back after a kill (median, longest)", span(back["killed"]), "seed: 15 min")
         findings.add(

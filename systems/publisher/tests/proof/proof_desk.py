@@ -14,6 +14,8 @@ from publisher.core import hf
 from publisher.desk import scheduling
 from publisher.desk.refusals import Refusal, TooLate
 
+from holdfast.errors import StoreUnavailable, TransactionEnded
+
 PARALLEL = 8
 
 
@@ -42,6 +44,16 @@ async def fulfil(order: dict) -> str:
     return "done"
 
 
+async def fulfilled(order: dict) -> str:
+    """Where the wire is cut nothing was stored, so it is asked again."""
+    for _ in range(20):
+        try:
+            return await fulfil(order)
+        except (TransactionEnded, StoreUnavailable):
+            await asyncio.sleep(0.2)
+    return await fulfil(order)
+
+
 async def main(folder: Path) -> None:
     acknowledged = {(each["wish"], each["post"]) for each in read(folder / "acks.jsonl")}
     orders = [
@@ -52,7 +64,7 @@ async def main(folder: Path) -> None:
 
         async def one(order: dict) -> None:
             async with room:
-                told = await fulfil(order)
+                told = await fulfilled(order)
             acks.write(msgspec.json.encode(order | {"told": told}) + b"\n")
 
         async with hf:

@@ -91,7 +91,7 @@ async def test_a_film_has_no_preview(ada_in):
         ("page.png", PAGE, 415, "TYPE_NOT_TAKEN"),
         ("drawing.svg", b"<svg xmlns='http://www.w3.org/2000/svg'/>", 415, "TYPE_NOT_TAKEN"),
         ("program.png", b"MZ" + b"\x00" * 200, 415, "TYPE_NOT_TAKEN"),
-        ("nothing.png", b"", 415, "TYPE_NOT_TAKEN"),
+        ("nothing.png", b"", 422, "FILE_EMPTY"),
         ("page and picture.png", picture("p")[:60] + PAGE + picture("p"), 415, "TYPE_AMBIGUOUS"),
         ("zip and picture.png", picture("p") + a_zip(), 415, "TYPE_AMBIGUOUS"),
     ],

